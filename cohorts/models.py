@@ -43,25 +43,29 @@ class MethodologyQuerySet(models.QuerySet["Methodology"]):
 class Methodology(models.Model):
     """Everything that a result depends on, as data. A version can not change once a cohort uses it."""
 
-    version = models.CharField(max_length=20, unique=True)
-    title = models.CharField(max_length=200)
-    published_at = models.DateTimeField(null=True, blank=True)
+    version = models.CharField(max_length=20, unique=True, help_text="The version's name.")
+    title = models.CharField(max_length=200, help_text="What the version introduced.")
+    published_at = models.DateTimeField(null=True, blank=True, help_text="Time of publication; null for a draft.")
 
-    starting_balance = MoneyField()
-    minimum_bet = MoneyField()
-    maximum_bet_fraction = models.DecimalField(max_digits=5, decimal_places=4)
-    universe_size = models.PositiveIntegerField()
-    universe_rule = models.TextField()
-    actions = models.JSONField()
-    decision_weeks = models.PositiveSmallIntegerField()
+    starting_balance = MoneyField(help_text="First deposit of an agent in dollars.")
+    minimum_bet = MoneyField(help_text="Smallest legal bet in dollars.")
+    maximum_bet_fraction = models.DecimalField(
+        max_digits=5, decimal_places=4, help_text="Largest legal bet as a share of the agent's cash."
+    )
+    universe_size = models.PositiveIntegerField(help_text="Number of markets in a universe.")
+    universe_rule = models.TextField(help_text="How the markets of a universe are chosen.")
+    actions = models.JSONField(help_text="The actions that an answer may take.")
+    decision_weeks = models.PositiveSmallIntegerField(help_text="Weeks in which a cohort's agents decide.")
     retry_window = models.DurationField()
-    malformed_retries = models.PositiveSmallIntegerField()
-    refused_retries = models.PositiveSmallIntegerField()
+    malformed_retries = models.PositiveSmallIntegerField(help_text="Further requests after a malformed answer.")
+    refused_retries = models.PositiveSmallIntegerField(
+        help_text="Further requests after an answer of which nothing could be executed."
+    )
 
-    temperature = models.FloatField()
-    max_tokens = models.PositiveIntegerField()
+    temperature = models.FloatField(help_text="Sampling temperature.")
+    max_tokens = models.PositiveIntegerField(help_text="Tokens that an answer may have.")
     reasoning = models.JSONField(help_text="The gateway's parameter, such as {'effort': 'medium'}.")
-    provider_routing = models.JSONField()
+    provider_routing = models.JSONField(help_text="The gateway's parameter for its choice of provider.")
     provider_pins = models.JSONField(
         default=dict, blank=True,
         help_text="Model id to more routing for it, such as {'order': ['deepseek'], 'quantizations': ['fp8']}.",
@@ -69,14 +73,26 @@ class Methodology(models.Model):
     free_form_answers = models.BooleanField(
         default=False, help_text="No model is asked to follow the answer's JSON schema, even if it could."
     )
-    system_prompt = models.TextField()
+    system_prompt = models.TextField(help_text="The system message.")
     user_prompt = models.TextField(help_text="A template with {portfolio}, {positions}, {awaiting} and {markets}.")
     malformed_note = models.TextField(help_text="Added when an answer was malformed, with {reason}.")
     refused_note = models.TextField(help_text="Added when every instruction was refused, with {reasons}.")
 
-    midpoint_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
-    maximum_spread = models.DecimalField(max_digits=5, decimal_places=4)
-    jump_tolerance = models.DecimalField(max_digits=5, decimal_places=4)
+    midpoint_tolerance = models.DecimalField(
+        max_digits=5,
+        decimal_places=4,
+        help_text="Largest difference between the order book's midpoint and the catalogue's price.",
+    )
+    maximum_spread = models.DecimalField(
+        max_digits=5,
+        decimal_places=4,
+        help_text="Largest difference between best bid and best ask of a usable order book.",
+    )
+    jump_tolerance = models.DecimalField(
+        max_digits=5,
+        decimal_places=4,
+        help_text="Largest step from the last accepted price of a price that no tight order book confirms.",
+    )
     rulings = models.JSONField(help_text="Clarifications made by this version, one sentence each.")
     scoring = models.JSONField(help_text="Each published score and its formula.")
     forecast: Any = models.JSONField(
@@ -182,16 +198,16 @@ class Cohort(models.Model):
         ACTIVE = "active"
         COMPLETED = "completed"
 
-    number = models.PositiveIntegerField(unique=True)
-    week_start = models.DateTimeField(unique=True)
+    number = models.PositiveIntegerField(unique=True, help_text="Its number.")
+    week_start = models.DateTimeField(unique=True, help_text="Sunday 00:00 UTC of its first week.")
     methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="cohorts")
-    started_at = models.DateTimeField()
+    started_at = models.DateTimeField(help_text="Time of its agents' deposits.")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
-    completed_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True, help_text="Time of its last settlement.")
     voided_at = models.DateTimeField(
-        null=True, blank=True, help_text="From then on it is asked nothing more and counts on no leaderboard."
+        null=True, blank=True, help_text="Since when it is voided: asked nothing more, and counted on no leaderboard."
     )
-    void_reason = models.CharField(max_length=200, blank=True)
+    void_reason = models.CharField(max_length=200, blank=True, help_text="Why it was voided.")
     row_sha256 = RowHashField(but=("status", "completed_at", "voided_at", "void_reason"))
 
     objects = CohortQuerySet.as_manager()

@@ -29,13 +29,15 @@ class Agent(ChangeTime):
 
     cohort = models.ForeignKey(Cohort, on_delete=models.PROTECT, related_name="agents")
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="agents")
-    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="agents")
-    model_id = models.CharField(max_length=120)
+    release = models.ForeignKey(
+        Release, on_delete=models.PROTECT, related_name="agents", help_text="The release frozen into it."
+    )
+    model_id = models.CharField(max_length=120, help_text="The requested model.")
     display_name = models.CharField(max_length=80)
     price_prompt = CostField()
     price_completion = CostField()
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
-    cash = MoneyField(default=Decimal(0))
+    cash = MoneyField(default=Decimal(0), help_text="Cash now.")
     journal_length = models.PositiveIntegerField(default=0)
 
     objects = AgentQuerySet.as_manager()

@@ -45,45 +45,76 @@ class ModelCall(TaskReference, ChangeTime):
         COMPUTED = "computed", "tokens times price"
         BOOKED = "booked", "booked, not confirmed"
 
-    decision = models.ForeignKey(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
-    elicitation = models.ForeignKey(Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="calls")
-    sequence = models.PositiveSmallIntegerField()
-    attempt = models.PositiveSmallIntegerField(help_text="Transport retries of one attempt share its key.")
-    idempotency_key = models.CharField(max_length=64)
-    model = models.CharField(max_length=120)
-    returned_model = models.CharField(max_length=200, blank=True)
-    provider = models.CharField(max_length=200, blank=True)
-    quantization = models.CharField(max_length=40, blank=True, help_text="The weights' quantization, if stated.")
-    generation_id = models.CharField(max_length=200, blank=True)
-    portfolio_block = models.TextField(blank=True)
-    positions_block = models.TextField(blank=True)
-    awaiting = models.TextField(blank=True)
-    retry_note = models.TextField(blank=True)
+    decision = models.ForeignKey(
+        Decision,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="calls",
+        help_text="The decision; null for a forecast call.",
+    )
+    elicitation = models.ForeignKey(
+        Elicitation,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="calls",
+        help_text="The elicitation, of a forecast call; null otherwise.",
+    )
+    sequence = models.PositiveSmallIntegerField(help_text="Its place among the calls of its task, from 1.")
+    attempt = models.PositiveSmallIntegerField(
+        help_text="Number of the attempt; transport retries of one share its number and key."
+    )
+    idempotency_key = models.CharField(max_length=64, help_text="The key that the request was sent with.")
+    model = models.CharField(max_length=120, help_text="The requested model.")
+    returned_model = models.CharField(max_length=200, blank=True, help_text="The model that answered.")
+    provider = models.CharField(max_length=200, blank=True, help_text="The provider that served the answer.")
+    quantization = models.CharField(
+        max_length=40, blank=True, help_text="Quantization of the model's weights, if stated."
+    )
+    generation_id = models.CharField(max_length=200, blank=True, help_text="The gateway's id of the answer.")
+    portfolio_block = models.TextField(blank=True, help_text="The PORTFOLIO block.")
+    positions_block = models.TextField(blank=True, help_text="The POSITIONS block.")
+    awaiting = models.TextField(blank=True, help_text="The block of positions awaiting resolution.")
+    retry_note = models.TextField(blank=True, help_text="The note added after an unusable answer.")
     questions_block = models.TextField(
-        blank=True, help_text="Questions asked, if not the whole batch: those that still lacked an answer."
+        blank=True, help_text="The QUESTIONS block, if only questions without an answer were asked again."
     )
     parameters: Any = models.JSONField(
-        default=dict, blank=True, help_text="Request parameters as sent, without those that the model ignores."
+        default=dict, blank=True, help_text="The request's parameters as sent; what the release ignores is not sent."
     )
-    prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the system and the user message.")
-    result = models.CharField(max_length=10, choices=Result.choices, default=Result.SENT)
-    late = models.BooleanField(default=False, help_text="Answered after its claim was lost; not executed.")
-    raw_response = models.TextField(blank=True)
-    content = models.TextField(blank=True)
-    refusal = models.TextField(blank=True)
-    parsed: Any = models.JSONField(null=True, blank=True)
-    finish_reason = models.CharField(max_length=60, blank=True)
-    http_status = models.PositiveSmallIntegerField(null=True, blank=True)
-    error = models.TextField(blank=True)
-    tokens_input = models.PositiveIntegerField(null=True, blank=True)
-    tokens_output = models.PositiveIntegerField(null=True, blank=True)
-    tokens_reasoning = models.PositiveIntegerField(null=True, blank=True)
-    cost_usd = CostField(default=0)
-    cost_source = models.CharField(max_length=8, choices=CostSource.choices, default=CostSource.COMPUTED)
+    prompt_sha256 = models.CharField(
+        max_length=64, help_text="SHA-256 of the system message, a NUL and the user message."
+    )
+    result = models.CharField(
+        max_length=10, choices=Result.choices, default=Result.SENT, help_text="The outcome of the call."
+    )
+    late = models.BooleanField(
+        default=False, help_text="True if it was answered after its claim had expired; such an answer is not executed."
+    )
+    raw_response = models.TextField(blank=True, help_text="The gateway's answer, byte for byte.")
+    content = models.TextField(blank=True, help_text="The text of the answer.")
+    refusal = models.TextField(blank=True, help_text="The model's refusal, if it stated one.")
+    parsed: Any = models.JSONField(
+        null=True, blank=True, help_text="The answer as it was read; null if it could not be."
+    )
+    finish_reason = models.CharField(max_length=60, blank=True, help_text="The model's reason for stopping.")
+    http_status = models.PositiveSmallIntegerField(null=True, blank=True, help_text="HTTP status of the answer.")
+    error = models.TextField(blank=True, help_text="Why no usable answer came.")
+    tokens_input = models.PositiveIntegerField(null=True, blank=True, help_text="Prompt tokens.")
+    tokens_output = models.PositiveIntegerField(null=True, blank=True, help_text="Completion tokens.")
+    tokens_reasoning = models.PositiveIntegerField(null=True, blank=True, help_text="Reasoning tokens.")
+    cost_usd = CostField(default=0, help_text="Cost of the call in US dollars.")
+    cost_source = models.CharField(
+        max_length=8,
+        choices=CostSource.choices,
+        default=CostSource.COMPUTED,
+        help_text="stated by the gateway, computed from tokens and price, or booked as the worst case.",
+    )
     booked_usd = CostField(
         null=True,
         blank=True,
-        help_text="Highest possible cost, counted against the limit until the true cost is known.",
+        help_text="Highest possible cost, which counted from the sending until the true cost was known.",
     )
     reconciled_at = models.DateTimeField(
         null=True, blank=True, help_text="When the gateway reported the cost of a call whose bill was missing."
@@ -94,12 +125,16 @@ class ModelCall(TaskReference, ChangeTime):
     results: Any = models.JSONField(
         null=True, blank=True, help_text="What searches showed the model: a list of `url`, `title` and `content`."
     )
-    search_cost_usd = CostField(null=True, blank=True, help_text="The part of the cost that is of searches.")
-    excluded = models.CharField(
-        max_length=200, blank=True, help_text="Why its forecasts count on no board: excluded host, or unknown results."
+    search_cost_usd = CostField(
+        null=True, blank=True, help_text="The part of the cost that is of searches; null where it is not stated apart."
     )
-    latency_ms = models.PositiveIntegerField(null=True, blank=True)
-    sent_at = models.DateTimeField(help_text="Wall-clock time, in replays too.")
+    excluded = models.CharField(
+        max_length=200,
+        blank=True,
+        help_text="Why its forecasts count on no board, if they do not: an excluded host, or unknown results.",
+    )
+    latency_ms = models.PositiveIntegerField(null=True, blank=True, help_text="Latency in milliseconds.")
+    sent_at = models.DateTimeField(help_text="Time of sending, by the real clock, in replays too.")
 
     objects = CallQuerySet.as_manager()
 
@@ -149,11 +184,11 @@ class Instruction(models.Model):
     """One bet or sale of an answer: executed, or rejected with a reason."""
 
     call = models.ForeignKey(ModelCall, on_delete=models.PROTECT, related_name="instructions")
-    sequence = models.PositiveSmallIntegerField()
+    sequence = models.PositiveSmallIntegerField(help_text="Its place in the answer.")
     kind = models.CharField(max_length=4, choices=[("BET", "BET"), ("SELL", "SELL")])
     payload: Any = models.JSONField(help_text="The instruction as parsed.")
-    executed = models.BooleanField()
-    reason = models.TextField(blank=True, help_text="The reason of its rejection.")
+    executed = models.BooleanField(help_text="True if it was executed.")
+    reason = models.TextField(blank=True, help_text="The reason for its rejection.")
 
     class Meta:
         constraints = [

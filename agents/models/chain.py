@@ -29,8 +29,10 @@ class Protocol(models.TextChoices):
 class Chain(models.Model):
     """The length and head of one chain. Adding a link updates this row, which locks the chain."""
 
-    protocol = models.CharField(max_length=20, choices=Protocol.choices, unique=True)
-    length = models.PositiveIntegerField(default=0)
+    protocol = models.CharField(
+        max_length=20, choices=Protocol.choices, unique=True, help_text="trading, forecast, archive, board or receipt."
+    )
+    length = models.PositiveIntegerField(default=0, help_text="Number of links.")
     head = models.CharField(max_length=64, default=GENESIS, help_text="SHA-256 of the last link.")
 
     class Meta:
@@ -72,26 +74,42 @@ class ChainLink(TaskReference, models.Model):
     of an archive and of a publication are stored.
     """
 
-    protocol = models.CharField(max_length=20, choices=Protocol.choices)
-    sequence = models.PositiveIntegerField()
-    decision = models.OneToOneField(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="link")
+    protocol = models.CharField(
+        max_length=20, choices=Protocol.choices, help_text="trading, forecast, board or archive."
+    )
+    sequence = models.PositiveIntegerField(help_text="Its place in its chain, from 1.")
+    decision = models.OneToOneField(
+        Decision,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="link",
+        help_text="The decision; null in the other chains.",
+    )
     elicitation = models.OneToOneField(
-        Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="link"
+        Elicitation,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="link",
+        help_text="The elicitation; null in the other chains.",
     )
     envelope = models.OneToOneField(
         Envelope, null=True, blank=True, on_delete=models.PROTECT, related_name="link",
-        help_text="The envelope, where the link is of an answer under seal.",
+        help_text="The envelope of an answer under seal; its task has a link of its own once it is opened.",
     )  # fmt: skip
     call = models.ForeignKey(
         ModelCall, null=True, blank=True, on_delete=models.PROTECT, related_name="links",
-        help_text="The call whose prompt and answer the record covers.",
+        help_text="The call whose prompt and answer are in the record.",
     )  # fmt: skip
     record: Any = models.JSONField(
-        null=True, blank=True, help_text="The record of an archive or of published boards; null for a task."
+        null=True,
+        blank=True,
+        help_text="The record of an archive, or of boards published together; others follow from their rows.",
     )
     record_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical record.")
-    previous = models.CharField(max_length=64, help_text="The hash of the previous link; zeros for the first.")
-    sha256 = models.CharField(max_length=64, help_text="SHA-256 of the previous hash, a line feed, the record's hash.")
+    previous = models.CharField(max_length=64, help_text="SHA-256 of the link before it; 64 zeros for the first.")
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of `previous`, a line feed and `record_sha256`.")
 
     class Meta:
         constraints = [

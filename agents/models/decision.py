@@ -29,14 +29,17 @@ class Decision(Task):
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="decisions")
     cohort = models.ForeignKey(Cohort, on_delete=models.PROTECT, related_name="decisions")
-    week = models.PositiveSmallIntegerField()
+    week = models.PositiveSmallIntegerField(help_text="Decision week, from 1.")
     universe = models.ForeignKey(
-        Universe, null=True, on_delete=models.PROTECT, related_name="decisions", db_index=False
+        Universe, null=True, on_delete=models.PROTECT, related_name="decisions", db_index=False,
+        help_text="The universe of its prompt.",
     )  # fmt: skip
     action = models.CharField(max_length=4, choices=Action.choices, null=True, blank=True)
-    fallback = models.BooleanField(default=False, help_text="HOLD recorded because no usable answer came.")
-    reasoning = models.TextField(blank=True)
-    decided_at = models.DateTimeField(null=True, blank=True)
+    fallback = models.BooleanField(
+        default=False, help_text="True of a HOLD that was recorded because no usable answer came."
+    )
+    reasoning = models.TextField(blank=True, help_text="The model's reasoning.")
+    decided_at = models.DateTimeField(null=True, blank=True, help_text="When the answer was recorded.")
 
     class Meta(Task.Meta):
         constraints = [

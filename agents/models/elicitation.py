@@ -26,14 +26,16 @@ class Elicitation(Task):
 
     PROTOCOL = "forecast"
 
-    batch = models.ForeignKey(QuestionBatch, on_delete=models.PROTECT, related_name="elicitations")
+    batch = models.ForeignKey(
+        QuestionBatch, on_delete=models.PROTECT, related_name="elicitations", help_text="The question batch."
+    )
     methodology = models.ForeignKey(Methodology, on_delete=models.PROTECT, related_name="elicitations")  # type: ignore[assignment]
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="elicitations")
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="elicitations")
     declined = models.BooleanField(
-        default=False, help_text="The model refused, or its answers were empty or malformed to the last."
+        default=False, help_text="True if the model refused, or its answers were empty or malformed to the last."
     )
-    made_at = models.DateTimeField(null=True, blank=True)
+    made_at = models.DateTimeField(null=True, blank=True, help_text="When the answer was recorded.")
     sample = models.PositiveSmallIntegerField(default=1, help_text="Its number among the samples, from 1.")
     samples = models.PositiveSmallIntegerField(default=1, help_text="How many samples are asked of the release.")
 

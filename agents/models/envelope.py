@@ -25,23 +25,42 @@ class Envelope(TaskReference, models.Model):
         OPENED = "opened"
         REPLACED = "replaced"
 
-    decision = models.ForeignKey(Decision, null=True, blank=True, on_delete=models.PROTECT, related_name="envelopes")
+    decision = models.ForeignKey(
+        Decision,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="envelopes",
+        help_text="The decision; null for an elicitation.",
+    )
     elicitation = models.ForeignKey(
-        Elicitation, null=True, blank=True, on_delete=models.PROTECT, related_name="envelopes"
+        Elicitation,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="envelopes",
+        help_text="The elicitation; null for a decision.",
     )
     number = models.PositiveSmallIntegerField(help_text="Its place among the envelopes of its task, from 1.")
     call = models.OneToOneField(
         ModelCall, on_delete=models.PROTECT, related_name="envelope", help_text="The call that holds the answer."
     )
     verdict: Any = models.JSONField(
-        help_text="Result of each instruction or forecast, with prices and amounts, and the fields of the task."
+        help_text="Fields of the task, and each instruction or forecast with its figures or reason, as judged."
     )
     nonce = models.CharField(max_length=64, default=new_nonce, help_text="32 random bytes in hex, part of its record.")
     sha256 = models.CharField(max_length=64, unique=True, help_text="SHA-256 of its canonical record.")
-    received_at = models.DateTimeField()
-    sealed_until = models.DateTimeField()
-    state = models.CharField(max_length=8, choices=State.choices, default=State.SEALED)
-    opened_at = models.DateTimeField(null=True, blank=True)
+    received_at = models.DateTimeField(
+        help_text="When the answer came; `decided_at` or `made_at` of its task if it counts."
+    )
+    sealed_until = models.DateTimeField(help_text="The end of the seal.")
+    state = models.CharField(
+        max_length=8,
+        choices=State.choices,
+        default=State.SEALED,
+        help_text="sealed, opened or replaced (by a later answer of the agent).",
+    )
+    opened_at = models.DateTimeField(null=True, blank=True, help_text="When it took effect.")
 
     class Meta:
         constraints = [

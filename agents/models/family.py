@@ -90,19 +90,24 @@ class Family(models.Model):
         max_length=60,
         unique=True,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9.\-]*$", "a-z, 0-9, dots, dashes")],
+        help_text="Its permanent name, in addresses and in other rows.",
     )
-    display_name = models.CharField(max_length=80)
-    provider = models.CharField(max_length=80)
-    color = models.CharField(max_length=7, validators=[RegexValidator(r"^#[0-9a-f]{6}$", "must look like #1a2b3c")])
-    active = models.BooleanField(default=True)
+    display_name = models.CharField(max_length=80, help_text="Its name on pages.")
+    provider = models.CharField(max_length=80, help_text="The company behind its models.")
+    color = models.CharField(
+        max_length=7,
+        validators=[RegexValidator(r"^#[0-9a-f]{6}$", "must look like #1a2b3c")],
+        help_text="Colour of its lines in charts.",
+    )
+    active = models.BooleanField(default=True, help_text="True if it plays in the next cohort.")
     external = models.BooleanField(
-        default=False, help_text="External agent: submits its answers itself and is ranked separately."
+        default=False, help_text="True of an external agent, which submits its answers itself and is ranked apart."
     )
     track = models.CharField(
         max_length=6,
         choices=Track,
         blank=True,
-        help_text="What an external agent may use, as its registration declared; never changed. Empty for models.",
+        help_text="What an external agent may use: closed (what the task shows) or open; empty for models.",
     )
     maker = models.ForeignKey(Maker, on_delete=models.PROTECT, null=True, blank=True, related_name="families")
     row_sha256 = RowHashField(but=("slug", "display_name", "provider", "color", "active", "maker"))
@@ -144,9 +149,9 @@ class AgentVersion(models.Model):
     """A version of an external agent: what its maker declared to have changed. The agent keeps its record."""
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="versions")
-    number = models.PositiveSmallIntegerField(help_text="From 1 on.")
-    began_at = models.DateTimeField()
-    note = models.CharField(max_length=200, blank=True, help_text="The maker's own words, shown on the agent's page.")
+    number = models.PositiveSmallIntegerField(help_text="Its number, from 1 on.")
+    began_at = models.DateTimeField(help_text="Time from which it is the agent's version.")
+    note = models.CharField(max_length=200, blank=True, help_text="What changed, in the maker's own words.")
     row_sha256 = RowHashField()
 
     class Meta:
@@ -164,26 +169,34 @@ class Release(models.Model):
     """An exact model behind a family from an instant on, with its prices."""
 
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="releases")
-    model_id = models.CharField(max_length=120, help_text="The gateway's id, such as openai/gpt-5.2.")
-    display_name = models.CharField(max_length=80)
+    model_id = models.CharField(max_length=120, help_text="The gateway's id of the model, such as openai/gpt-5.2.")
+    display_name = models.CharField(max_length=80, help_text="Its name on pages.")
     price_prompt = CostField(help_text="US dollars per prompt token.")
     price_completion = CostField(help_text="US dollars per completion token.")
-    effective_from = models.DateTimeField(help_text="Approved line-ups may contain it from this time on.")
+    effective_from = models.DateTimeField(
+        help_text="Time from which it is the family's release and approved line-ups may contain it."
+    )
     # From the gateway's catalogue, read when a cohort starts or the line-up is checked.
     canonical_slug = models.CharField(
         max_length=120, blank=True, help_text="The gateway's permanent name of the model."
     )
     supported_parameters: Any = models.JSONField(
-        null=True, blank=True, help_text="The request parameters that the model honours; empty if unknown."
+        null=True,
+        blank=True,
+        help_text="The request parameters that it honours by the gateway's catalogue; null if unknown.",
     )
     context_length = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens of prompt and answer.")
-    max_completion_tokens = models.PositiveIntegerField(null=True, blank=True)
-    released_on = models.DateField(null=True, blank=True, help_text="The day on which the gateway listed the model.")
+    max_completion_tokens = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens that an answer may have; null if unknown."
+    )
+    released_on = models.DateField(
+        null=True, blank=True, help_text="The day on which the gateway listed it (YYYY-MM-DD), if known."
+    )
     knowledge_cutoff = models.DateField(
-        null=True, blank=True, help_text="The end of what the model knows, as the gateway's catalogue states it."
+        null=True, blank=True, help_text="The end of what it knows, by the gateway's catalogue (YYYY-MM-DD), if known."
     )
     declared_cutoff = models.DateField(
-        null=True, blank=True, help_text="The end of what the model knows as its maker declares it; no catalogue."
+        null=True, blank=True, help_text="The end of what it knows, as its maker declares it (YYYY-MM-DD), if declared."
     )
     price_overrides: Any = models.JSONField(
         default=list,

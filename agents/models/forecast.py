@@ -38,17 +38,21 @@ class Forecast(models.Model):
     family = models.ForeignKey(Family, on_delete=models.PROTECT, related_name="forecasts")
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="forecasts")
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
-    arm = models.CharField(max_length=20)
+    arm = models.CharField(max_length=20, help_text="The condition's name.")
     probabilities: Any = models.JSONField(help_text="Option to probability.")
-    stated: Any = models.JSONField(help_text="Option to probability, as text, before any normalisation.")
-    normalised = models.BooleanField(default=False, help_text="The stated probabilities were scaled to sum to 1.")
-    rationale = models.TextField(blank=True)
-    made_at = models.DateTimeField()
+    stated: Any = models.JSONField(
+        help_text="Option to probability as the model wrote it, as text, before any normalisation."
+    )
+    normalised = models.BooleanField(
+        default=False, help_text="True if the stated probabilities were divided by their sum, which was not exactly 1."
+    )
+    rationale = models.TextField(blank=True, help_text="The model's rationale.")
+    made_at = models.DateTimeField(help_text="When the answer was recorded.")
     samples: Any = models.JSONField(
         null=True, blank=True, help_text="Sample to its probabilities, of those that were read; null of a single one."
     )
-    samples_asked = models.PositiveSmallIntegerField(default=1)
-    samples_read = models.PositiveSmallIntegerField(default=1)
+    samples_asked = models.PositiveSmallIntegerField(default=1, help_text="How many samples were asked.")
+    samples_read = models.PositiveSmallIntegerField(default=1, help_text="How many of them could be read.")
     log_odds_mean: Any = models.JSONField(
         null=True, blank=True,
         help_text="Option to the probability of the samples' mean clipped log odds; null of a single one.",
@@ -60,9 +64,7 @@ class Forecast(models.Model):
     searches = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="Searches that the model made; null where it had none to make."
     )
-    excluded = models.CharField(
-        max_length=200, blank=True, help_text="Why it counts on no board; empty for one that counts."
-    )
+    excluded = models.CharField(max_length=200, blank=True, help_text="Why it counts on no board, if it does not.")
 
     objects = ForecastQuerySet.as_manager()
 
@@ -86,8 +88,8 @@ class RefusedForecast(models.Model):
 
     call = models.ForeignKey(ModelCall, on_delete=models.PROTECT, related_name="refused_forecasts")
     entry = models.ForeignKey(QuestionEntry, on_delete=models.PROTECT, related_name="refused_forecasts")
-    stated: Any = models.JSONField()
-    reason = models.TextField()
+    stated: Any = models.JSONField(help_text="The forecast as the model wrote it.")
+    reason = models.TextField(help_text="The broken rule.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["call", "entry"], name="one_refusal_per_call_and_entry")]

@@ -60,11 +60,13 @@ class Position(ChangeTime):
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="positions")
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="positions")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
-    shares = SharesField()
-    cost_basis = MoneyField()
-    realized_pnl = MoneyField(default=Decimal("0.00"))
-    opened_at = models.DateTimeField()
-    closed_at = models.DateTimeField(null=True, blank=True)
+    shares = SharesField(help_text="Shares held.")
+    cost_basis = MoneyField(help_text="Cost basis of the shares held.")
+    realized_pnl = MoneyField(default=Decimal("0.00"), help_text="Realized profit so far.")
+    opened_at = models.DateTimeField(help_text="Time of the first purchase.")
+    closed_at = models.DateTimeField(
+        null=True, blank=True, help_text="Time of the sale of the last share, or of settlement."
+    )
 
     objects = PositionQuerySet.as_manager()
 
@@ -126,19 +128,21 @@ class Trade(models.Model):
         SELL = "SELL"
 
     decision = models.ForeignKey(Decision, on_delete=models.PROTECT, related_name="trades")
-    sequence = models.PositiveSmallIntegerField()
+    sequence = models.PositiveSmallIntegerField(help_text="Its place in the decision.")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="trades", db_index=False)
     position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="trades")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="trades")
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="trades")
     kind = models.CharField(max_length=4, choices=Kind.choices)
-    shares = SharesField()
-    price = PriceField()
-    amount = MoneyField(help_text="Paid for a purchase, received for a sale.")
-    cost_basis = MoneyField(help_text="Cost added by a purchase or removed by a sale.")
-    realized_pnl = MoneyField(default=Decimal("0.00"))
-    implied_confidence = models.FloatField(null=True, blank=True)
-    executed_at = models.DateTimeField()
+    shares = SharesField(help_text="Number of shares.")
+    price = PriceField(help_text="The side's price in the universe.")
+    amount = MoneyField(help_text="Amount paid for a purchase or received for a sale.")
+    cost_basis = MoneyField(help_text="Cost basis added by a purchase or given up by a sale.")
+    realized_pnl = MoneyField(default=Decimal("0.00"), help_text="Proceeds less cost basis.")
+    implied_confidence = models.FloatField(
+        null=True, blank=True, help_text="The amount as a share of the largest legal bet, at most 1."
+    )
+    executed_at = models.DateTimeField(help_text="When the answer was recorded, at the prices of its universe.")
 
     class Meta:
         constraints = [
@@ -182,11 +186,11 @@ class Settlement(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="settlements")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="settlements")
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    shares = SharesField()
-    cost_basis = MoneyField()
-    payout = MoneyField()
-    realized_pnl = MoneyField()
-    settled_at = models.DateTimeField()
+    shares = SharesField(help_text="Settled shares.")
+    cost_basis = MoneyField(help_text="Cost basis of the settled shares.")
+    payout = MoneyField(help_text="Amount paid out.")
+    realized_pnl = MoneyField(help_text="Payout less cost basis.")
+    settled_at = models.DateTimeField(help_text="Time of settlement.")
 
     class Meta:
         constraints = [
@@ -225,15 +229,27 @@ class JournalEntry(models.Model):
         REVERSAL = "reversal", "corrected settlement"
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="journal")
-    sequence = models.PositiveIntegerField()
+    sequence = models.PositiveIntegerField(help_text="Its place in the agent's journal, from 1.")
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    amount = MoneyField(help_text="Positive for money in, negative for money out.")
-    balance = MoneyField(help_text="Cash after this entry.")
-    trade = models.OneToOneField(Trade, null=True, blank=True, on_delete=models.PROTECT, related_name="journal_entry")
-    settlement = models.OneToOneField(
-        Settlement, null=True, blank=True, on_delete=models.PROTECT, related_name="journal_entry"
+    amount = MoneyField(help_text="Signed amount: positive for money in, negative for money out.")
+    balance = MoneyField(help_text="Cash after the entry.")
+    trade = models.OneToOneField(
+        Trade,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="journal_entry",
+        help_text="The trade, of a purchase or sale; null otherwise.",
     )
-    occurred_at = models.DateTimeField()
+    settlement = models.OneToOneField(
+        Settlement,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="journal_entry",
+        help_text="The settlement, of a payout or refund; null otherwise.",
+    )
+    occurred_at = models.DateTimeField(help_text="Time of the change.")
 
     class Meta:
         verbose_name_plural = "journal entries"
@@ -266,16 +282,18 @@ class Reversal(models.Model):
     """
 
     position = models.ForeignKey(Position, on_delete=models.PROTECT, related_name="reversals")
-    sequence = models.PositiveSmallIntegerField()
+    sequence = models.PositiveSmallIntegerField(help_text="Its place among the position's reversals.")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="reversals")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="reversals")
-    kind = models.CharField(max_length=10, choices=Settlement.Kind.choices, help_text="Corrected kind.")
-    previous_payout = MoneyField(help_text="The payout before the reversal.")
-    payout = MoneyField(help_text="Corrected payout.")
+    kind = models.CharField(
+        max_length=10, choices=Settlement.Kind.choices, help_text="won, lost or refunded: the corrected result."
+    )
+    previous_payout = MoneyField(help_text="The payout that was taken back.")
+    payout = MoneyField(help_text="The corrected payout.")
     entry = models.OneToOneField(JournalEntry, on_delete=models.PROTECT, related_name="reversal")
-    reason = models.TextField()
+    reason = models.TextField(help_text="The reason.")
     reversed_by = models.CharField(max_length=150)
-    reversed_at = models.DateTimeField()
+    reversed_at = models.DateTimeField(help_text="Time of the correction.")
     row_sha256 = RowHashField()
 
     class Meta:

@@ -32,8 +32,8 @@ class SigningKey(models.Model):
 
     fingerprint = models.CharField(max_length=16, unique=True, help_text="Beginning of the public key's SHA-256.")
     public_key = models.CharField(max_length=64, unique=True, help_text="Ed25519, hex.")
-    began_at = models.DateTimeField(null=True, blank=True, help_text="Null for the first key.")
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="Null while it is in use.")
+    began_at = models.DateTimeField(null=True, blank=True, help_text="Beginning of its use; null for the first.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="End of its use; null while it is in use.")
 
     objects = SigningKeyQuerySet.as_manager()
 
@@ -53,17 +53,25 @@ class Receipt(models.Model):
 
     sequence = models.PositiveIntegerField(unique=True, help_text="Its place in the register, from 1.")
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="receipt")
-    agent = models.CharField(max_length=80, help_text="The family's slug.")
+    agent = models.CharField(max_length=80, help_text="The agent: its family's slug.")
     version = models.CharField(max_length=60, help_text="The version of the agent that answered.")
     task = models.CharField(max_length=60, help_text="batch-ID, or agent-ID-universe-ID.")
     answer_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the answer as sent, secrets redacted.")
     prompt_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the prompt that was shown.")
     nonce = models.CharField(max_length=64, default=new_nonce, help_text="32 random bytes in hex.")
     received_at = models.DateTimeField(help_text="Time that was compared with the deadline.")
-    previous = models.CharField(max_length=64, unique=True, help_text="The receipt before it; zeros for the first.")
+    previous = models.CharField(
+        max_length=64, unique=True, help_text="SHA-256 of the receipt before it; 64 zeros for the first."
+    )
     sha256 = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the body as canonical JSON.")
     signature = models.CharField(max_length=128, help_text="Ed25519 over the body as canonical JSON, hex.")
-    key = models.ForeignKey(SigningKey, on_delete=models.PROTECT, to_field="fingerprint", related_name="receipts")
+    key = models.ForeignKey(
+        SigningKey,
+        on_delete=models.PROTECT,
+        to_field="fingerprint",
+        related_name="receipts",
+        help_text="The key in `signing_keys`.",
+    )
 
     class Meta:
         indexes = [models.Index(fields=["received_at", "id"], name="receipt_by_time")]
@@ -94,13 +102,34 @@ class Attempt(models.Model):
 
     registration = models.ForeignKey(Registration, on_delete=models.PROTECT, related_name="attempts")
     version = models.CharField(max_length=60, help_text="The agent's version.")
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
-    universe = models.ForeignKey(Universe, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
-    batch = models.ForeignKey(QuestionBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
+    agent = models.ForeignKey(
+        Agent,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="attempts",
+        help_text="The agent in its cohort, of a decision; null otherwise.",
+    )
+    universe = models.ForeignKey(
+        Universe,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="attempts",
+        help_text="The universe of the decision; null otherwise.",
+    )
+    batch = models.ForeignKey(
+        QuestionBatch,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="attempts",
+        help_text="The batch of questions; null for a decision.",
+    )
     kind = models.CharField(max_length=7, choices=Kind.choices)
-    reason = models.CharField(max_length=500, blank=True)
+    reason = models.CharField(max_length=500, blank=True, help_text="The reason.")
     key = models.CharField(max_length=255, help_text="It names the task and its kind, so that each is noted once.")
-    noted_at = models.DateTimeField()
+    noted_at = models.DateTimeField(help_text="When it was noted.")
     row_sha256 = RowHashField()
 
     class Meta:

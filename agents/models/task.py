@@ -81,15 +81,17 @@ class Task(ChangeTime):
     Status = Status
     PROTOCOL: ClassVar[str]
 
-    status = models.CharField(max_length=10, choices=Status.choices)
+    status = models.CharField(
+        max_length=10, choices=Status.choices, help_text="claimed, answered (under seal), completed, failed or missed."
+    )
     lease_id = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True, help_text="Wall-clock time, in replays too.")
     refusals = models.PositiveSmallIntegerField(default=0, help_text="Well-formed answers that were refused whole.")
-    error = models.TextField(blank=True)
+    error = models.TextField(blank=True, help_text="The last error.")
     nonce = models.CharField(
         max_length=64,
         default=new_nonce,
-        help_text="32 random bytes in hex, part of its record; public with the answer.",
+        help_text="32 random bytes in hex, part of its record in the chain; public with the answer.",
     )
 
     is_sealed: bool

@@ -85,23 +85,33 @@ class Run(models.Model):
     """A running one without a heartbeat for as long is lost: its process is gone, or has stalled."""
     LOST_ERROR = "its process ended without recording a result"
 
-    kind = models.CharField(max_length=40)
+    kind = models.CharField(max_length=40, help_text="The command that ran.")
     at = models.DateTimeField(help_text="The scheduled time that the run serves.")
-    started_at = models.DateTimeField(default=timezone.now)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(default=timezone.now, help_text="Start by the real clock.")
+    finished_at = models.DateTimeField(null=True, blank=True, help_text="End by the real clock; null while it runs.")
     heartbeat_at = models.DateTimeField(default=timezone.now, help_text="Wall-clock time, in replays too.")
     process = models.CharField(
         max_length=100, blank=True, default="", help_text="The machine and the number of its process."
     )
     raises_alert = models.BooleanField(default=False, help_text="Whether its failure raises an alert.")
     can_wait = models.BooleanField(default=False, help_text="Whether its failure harms nothing before the morning.")
-    status = models.CharField(max_length=10, choices=Status.choices, default=Status.RUNNING)
-    summary: Any = models.JSONField(default=dict, blank=True, encoder=DjangoJSONEncoder)
+    status = models.CharField(
+        max_length=10,
+        choices=Status.choices,
+        default=Status.RUNNING,
+        help_text="running, succeeded, failed or lost (no heartbeat for a minute).",
+    )
+    summary: Any = models.JSONField(
+        default=dict,
+        blank=True,
+        encoder=DjangoJSONEncoder,
+        help_text="What the run did, as the command prints it with `--json`.",
+    )
     log: Any = models.JSONField(
         default=list, blank=True, help_text="Lines with `at`, `level`, `text` and the `rows` that they concern."
     )
     progress: Any = models.JSONField(default=dict, blank=True, help_text="Progress: `done`, `of` and a `caption`.")
-    error = models.TextField(blank=True)
+    error = models.TextField(blank=True, help_text="Why it failed; null otherwise.")
 
     objects = RunQuerySet.as_manager()
 

@@ -84,19 +84,23 @@ class Market(ChangeTime):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
-    source = models.CharField(max_length=20, choices=source_choices)
-    external_id = models.CharField(max_length=120)
+    source = models.CharField(max_length=20, choices=source_choices, help_text="Its venue.")
+    external_id = models.CharField(max_length=120, help_text="The venue's id.")
     condition_id = models.CharField(max_length=120, blank=True)
-    slug = models.CharField(max_length=300, blank=True)
-    question = models.TextField()
+    slug = models.CharField(max_length=300, blank=True, help_text="The venue's short name.")
+    question = models.TextField(help_text="The question.")
     description = models.TextField(blank=True)
-    category = models.CharField(max_length=120, blank=True, db_index=True)
-    event_id = models.CharField(max_length=120, blank=True, db_index=True)
-    event_title = models.TextField(blank=True)
-    event_exclusive = models.BooleanField(
-        null=True, blank=True, help_text="The venue states that at most one market of its event resolves to Yes."
+    category = models.CharField(max_length=120, blank=True, db_index=True, help_text="The venue's category.")
+    event_id = models.CharField(
+        max_length=120, blank=True, db_index=True, help_text="Shared by the markets of one event."
     )
-    option = models.TextField(blank=True, default="", help_text="The market's name within its event.")
+    event_title = models.TextField(blank=True, help_text="The event's title.")
+    event_exclusive = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="True if its venue states that at most one market of the event resolves to Yes.",
+    )
+    option = models.TextField(blank=True, default="", help_text="Its name within the event.")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
     accepts_orders = models.BooleanField(default=True)
@@ -111,15 +115,17 @@ class Market(ChangeTime):
         null=True, blank=True,
         help_text="Since when it is over at its venue, or has a result proposed or disputed: held and sold only.",
     )  # fmt: skip
-    volume = MoneyField(default=Decimal(0))
+    volume = MoneyField(default=Decimal(0), help_text="Traded volume in dollars, by the venue.")
     volume_24h = MoneyField(null=True, blank=True, help_text="US dollars traded in the last 24 hours, if stated.")
-    liquidity = MoneyField(null=True, blank=True)
+    liquidity = MoneyField(
+        null=True, blank=True, help_text="Liquidity in dollars, by the venue; null where it states none."
+    )
     fee_rate = RateField(null=True, blank=True, help_text="Of the venue's fee for takers; null if it states none.")
     fee_exponent = RateField(null=True, blank=True)
     fee_unknown = models.BooleanField(default=False, help_text="The venue takes a fee whose terms can not be read.")
     closes_at = models.DateTimeField(null=True, blank=True, help_text="Scheduled close, for display only.")
     created_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its venue created it, as the venue states."
+        null=True, blank=True, help_text="When its venue created it, as the venue states; null if it does not."
     )
     first_seen_at = models.DateTimeField()
     listed_at = models.DateTimeField(null=True, blank=True, help_text="The last sync that listed it as open.")
@@ -130,13 +136,18 @@ class Market(ChangeTime):
     has_questions = models.BooleanField(
         default=False, help_text="A question refers to it: it is refreshed until it is final."
     )
-    closed_at = models.DateTimeField(null=True, blank=True)
-    resolved_at = models.DateTimeField(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True, help_text="First time seen closed.")
+    resolved_at = models.DateTimeField(null=True, blank=True, help_text="Time of resolution or cancellation.")
     result_read_at = models.DateTimeField(
         null=True, blank=True, help_text="When its venue's result was last read again after its settlement."
     )
     winning_outcome = models.ForeignKey(
-        "markets.Outcome", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        "markets.Outcome",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The outcome that won.",
     )
 
     objects = MarketQuerySet.as_manager()
@@ -210,18 +221,22 @@ class Outcome(ChangeTime):
         RETAINED = "retained", "last accepted price, retained"
 
     market = models.ForeignKey(Market, on_delete=models.CASCADE, related_name="outcomes")
-    index = models.PositiveSmallIntegerField()
-    name = models.CharField(max_length=300)
-    side = models.CharField(max_length=300, help_text="Name used in bets: YES, NO, or the outcome's name.")
-    token_id = models.CharField(max_length=120, blank=True)
+    index = models.PositiveSmallIntegerField(help_text="Its place in the venue's list.")
+    name = models.CharField(max_length=300, help_text="The venue's name for it.")
+    side = models.CharField(max_length=300, help_text="Its name in bets: YES, NO, or the outcome's name.")
+    token_id = models.CharField(max_length=120, blank=True, help_text="The venue's token id.")
     quote = PriceField(null=True, blank=True, help_text="The price in the venue's catalogue, as last read.")
     quote_at = models.DateTimeField(null=True, blank=True)
     bid = PriceField(null=True, blank=True)
     ask = PriceField(null=True, blank=True)
     price = PriceField(null=True, blank=True, help_text="The last accepted price.")
     price_at = models.DateTimeField(null=True, blank=True, help_text="When a price was last accepted.")
-    price_source = models.CharField(max_length=10, choices=PriceSource.choices, blank=True)
-    price_stale = models.BooleanField(default=False)
+    price_source = models.CharField(
+        max_length=10, choices=PriceSource.choices, blank=True, help_text="Source of the price."
+    )
+    price_stale = models.BooleanField(
+        default=False, help_text="True if the price is an earlier one, because no new one could be accepted."
+    )
 
     objects = TimedQuerySet.as_manager()
 

@@ -37,15 +37,17 @@ class PriceObservation(models.Model):
     """The price decision on an outcome at an instant, recorded if it differs from the one before."""
 
     outcome = models.ForeignKey(Outcome, on_delete=models.CASCADE, related_name="observations")
-    observed_at = models.DateTimeField()
-    price = PriceField(null=True, blank=True, help_text="The decided price; null if there is none.")
-    source = models.CharField(max_length=10, choices=Outcome.PriceSource.choices, blank=True)
-    stale = models.BooleanField(default=False)
-    reason = models.CharField(max_length=300)
-    midpoint = PriceField(null=True, blank=True)
-    gamma = PriceField(null=True, blank=True)
-    bid = PriceField(null=True, blank=True)
-    ask = PriceField(null=True, blank=True)
+    observed_at = models.DateTimeField(help_text="Time of observation.")
+    price = PriceField(null=True, blank=True, help_text="The accepted price; null if there is none.")
+    source = models.CharField(
+        max_length=10, choices=Outcome.PriceSource.choices, blank=True, help_text="Source of the price."
+    )
+    stale = models.BooleanField(default=False, help_text="True if the price is an earlier one.")
+    reason = models.CharField(max_length=300, help_text="The reason for the choice.")
+    midpoint = PriceField(null=True, blank=True, help_text="Midpoint of the order book.")
+    gamma = PriceField(null=True, blank=True, help_text="Price of the venue's catalogue.")
+    bid = PriceField(null=True, blank=True, help_text="Best bid.")
+    ask = PriceField(null=True, blank=True, help_text="Best ask.")
     row_sha256 = RowHashField()
 
     objects = PriceObservationQuerySet.as_manager()

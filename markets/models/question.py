@@ -57,28 +57,28 @@ class Question(ChangeTime):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
-    source = models.CharField(max_length=20, choices=source_choices)
+    source = models.CharField(max_length=20, choices=source_choices, help_text="Its venue.")
     event_key = models.CharField(max_length=200, db_index=True, help_text="Shared by the questions of one event.")
     market = models.ForeignKey(
         Market, null=True, blank=True, on_delete=models.PROTECT, related_name="questions",
-        help_text="Its only market; null where it joins the markets of an event.",
+        help_text="Its market; null where it joins the markets of an event.",
     )  # fmt: skip
     options_sha256 = models.CharField(
-        max_length=64, help_text="Hash of the source, the event or market, and the options."
+        max_length=64, help_text="SHA-256 of the source, the event or market, and the options."
     )
-    text = models.TextField()
-    rules = models.TextField(blank=True)
-    category = models.CharField(max_length=120, blank=True, db_index=True)
+    text = models.TextField(help_text="The question.")
+    rules = models.TextField(blank=True, help_text="Its resolution rules.")
+    category = models.CharField(max_length=120, blank=True, db_index=True, help_text="Its category.")
     exclusive = models.BooleanField(
-        help_text="Exactly one option happens; otherwise each option happens or not on its own."
+        help_text="True if exactly one option happens; otherwise each happens or not on its own."
     )
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.OPEN)
     closes_at = models.DateTimeField(
         null=True, blank=True, help_text="Scheduled close, which follows its markets while it is open."
     )
-    first_asked_at = models.DateTimeField()
-    closed_at = models.DateTimeField(null=True, blank=True)
-    resolved_at = models.DateTimeField(null=True, blank=True)
+    first_asked_at = models.DateTimeField(help_text="First time in a question set.")
+    closed_at = models.DateTimeField(null=True, blank=True, help_text="First time seen closed.")
+    resolved_at = models.DateTimeField(null=True, blank=True, help_text="Time of resolution.")
 
     objects = QuestionQuerySet.as_manager()
 
@@ -116,13 +116,17 @@ class QuestionOption(models.Model):
     """A possible answer to a question, and the side of a market that pays if it happens."""
 
     question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="options")
-    index = models.PositiveSmallIntegerField()
-    name = models.CharField(max_length=300)
+    index = models.PositiveSmallIntegerField(help_text="Its place among the question's options.")
+    name = models.CharField(max_length=300, help_text="Its name.")
     outcome = models.ForeignKey(
         Outcome, null=True, blank=True, on_delete=models.PROTECT, related_name="question_options",
-        help_text="Null where no market stands for it, as for \"None of these\".",
+        help_text="The outcome that pays if it happens; null where no market stands for it.",
     )  # fmt: skip
-    happened = models.BooleanField(null=True, blank=True)
+    happened = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="True if the option happened; null until resolved, and where its own market was cancelled.",
+    )
 
     class Meta:
         constraints = [
@@ -140,23 +144,25 @@ class QuestionSet(models.Model):
 
     day = models.DateTimeField(help_text="00:00 UTC of the day.")
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
-    part = models.PositiveSmallIntegerField(default=0)
+    part = models.PositiveSmallIntegerField(
+        default=0, help_text="0 for the set of the day; 1 and up for questions added later that day."
+    )
     universe = models.ForeignKey(
         Universe, null=True, blank=True, on_delete=models.PROTECT, related_name="question_sets",
-        help_text="On the day of the week's decisions, the universe whose prices the set uses.",
+        help_text="The universe whose prices it uses, on the day of the week's decisions.",
     )  # fmt: skip
-    frozen_at = models.DateTimeField()
+    frozen_at = models.DateTimeField(help_text="Time of the freeze.")
     sealed_until = models.DateTimeField(
         null=True,
         blank=True,
         help_text="The end of the last window of an external agent that may answer; null without any.",
     )
-    sha256 = models.CharField(max_length=64)
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of its entries.")
     evidence_sha256 = models.CharField(
         max_length=64, blank=True, help_text="SHA-256 over its evidence; empty where none was gathered."
     )
     evidence_dropped: Any = models.JSONField(
-        default=dict, blank=True, help_text="Reason to the number of texts that were dropped for it."
+        default=dict, blank=True, help_text="Reason to the number of texts that were not shown for it."
     )
     left_out: Any = models.JSONField(
         default=dict, blank=True, help_text="Condition to the reason why it is not asked on this day though it is on."
@@ -180,8 +186,8 @@ class QuestionBatch(models.Model):
     """The questions of one request under one condition (arm), with the blocks of its prompt, byte for byte."""
 
     question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="batches")
-    arm = models.CharField(max_length=20)
-    number = models.PositiveSmallIntegerField()
+    arm = models.CharField(max_length=20, help_text="The condition's name.")
+    number = models.PositiveSmallIntegerField(help_text="Its number in the set and arm.")
     block = models.TextField(help_text="QUESTIONS")
     evidence_block = models.TextField(blank=True, help_text="EVIDENCE; empty in a condition without it.")
 
@@ -216,18 +222,20 @@ class QuestionEntry(models.Model):
 
     question_set = models.ForeignKey(QuestionSet, on_delete=models.CASCADE, related_name="entries")
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="entries")
-    position = models.PositiveIntegerField()
-    batch = models.PositiveSmallIntegerField(help_text="The number of its batch, the same in each arm.")
-    reason = models.CharField(max_length=10, choices=Reason.choices)
+    position = models.PositiveIntegerField(help_text="Its place in the set.")
+    batch = models.PositiveSmallIntegerField(help_text="The number of its question batch in each arm.")
+    reason = models.CharField(
+        max_length=10, choices=Reason.choices, help_text="selected (by the rule) or traded (its market was traded)."
+    )
     prices: Any = models.JSONField(
-        help_text="Option to `price` (mid), `ask` and `no_ask`, decimal strings or null, and `stale`."
+        help_text="Option to `price` (mid), `ask`, `no_ask` (US dollars a share, or null) and `stale`."
     )
     facts: Any = models.JSONField(
         default=dict, blank=True,
         help_text="What a prompt may show besides: `event`, `volume_24h_usd`, and `spread` by option.",
     )  # fmt: skip
     closes_on = models.DateField(
-        null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it."
+        null=True, blank=True, help_text="Day of the scheduled close at the freeze, as prompts show it (YYYY-MM-DD)."
     )
 
     class Meta:
@@ -271,17 +279,19 @@ class EvidenceClaim(models.Model):
 class EvidenceSnippet(models.Model):
     """A snippet about a question, as every model is shown it. Dates are those that its source states."""
 
-    entry = models.ForeignKey(QuestionEntry, on_delete=models.CASCADE, related_name="snippets")
+    entry = models.ForeignKey(
+        QuestionEntry, on_delete=models.CASCADE, related_name="snippets", help_text="The entry of its question."
+    )
     position = models.PositiveSmallIntegerField(help_text="Its place among the snippets of its question, from 1.")
-    title = models.CharField(max_length=500, blank=True)
-    url = models.TextField(blank=True)
+    title = models.CharField(max_length=500, blank=True, help_text="Its title.")
+    url = models.TextField(blank=True, help_text="Its address.")
     source = models.CharField(max_length=200, blank=True, help_text="The publisher, or the host of the address.")
     published_at = models.DateTimeField(null=True, blank=True, help_text="As its source states; null if it does not.")
-    retrieved_at = models.DateTimeField(help_text="Never after the freeze.")
-    text = models.TextField()
+    retrieved_at = models.DateTimeField(help_text="When it was retrieved; never after the freeze.")
+    text = models.TextField(help_text="The snippet.")
     sha256 = models.CharField(max_length=64, help_text="SHA-256 of the text.")
     states_outcome = models.BooleanField(
-        null=True, blank=True, help_text="Whether it states what happened; null until the question has resolved."
+        null=True, blank=True, help_text="True if it states what happened; null until its question has resolved."
     )
     audited_at = models.DateTimeField(null=True, blank=True)
     row_sha256 = RowHashField(but=("states_outcome", "audited_at"))

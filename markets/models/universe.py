@@ -17,15 +17,15 @@ SEALED_AFTER_FREEZE = Q(sealed_until=None) | Q(sealed_until__gt=F("frozen_at"))
 class Universe(models.Model):
     """The markets of a week under one methodology, frozen by the week's first run. `sha256` is of the entries."""
 
-    week_start = models.DateTimeField()
+    week_start = models.DateTimeField(help_text="Sunday 00:00 UTC of its week.")
     methodology = models.CharField(max_length=20, help_text="The methodology's version.")
-    frozen_at = models.DateTimeField()
+    frozen_at = models.DateTimeField(help_text="Time of the freeze.")
     sealed_until = models.DateTimeField(
         null=True,
         blank=True,
         help_text="The end of the last window of an external agent that may answer; null without any.",
     )
-    sha256 = models.CharField(max_length=64)
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of its entries.")
     market_block = models.TextField(help_text="The MARKETS block of every prompt of the run, byte for byte.")
 
     class Meta:
@@ -45,10 +45,10 @@ class UniverseEntry(models.Model):
 
     universe = models.ForeignKey(Universe, on_delete=models.CASCADE, related_name="entries")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="universe_entries")
-    position = models.PositiveIntegerField()
+    position = models.PositiveIntegerField(help_text="Its place in the universe, from 1.")
     bettable = models.BooleanField(help_text="False if the market is listed only because an agent of the run holds it.")
     open = models.BooleanField(help_text="False if the market was closed at the freeze and awaited its resolution.")
-    prices = models.JSONField(help_text="Side to decimal string.")
+    prices = models.JSONField(help_text="Side to price, a decimal string in US dollars a share.")
     sources = models.JSONField(help_text="Side to its price's `source` and whether it was `stale`.")
 
     class Meta:
@@ -72,14 +72,24 @@ class OrderBook(models.Model):
     A level is a price and a number of shares, both decimal strings; the best level comes first.
     """
 
-    universe = models.ForeignKey(Universe, on_delete=models.CASCADE, related_name="order_books")
+    universe = models.ForeignKey(
+        Universe,
+        on_delete=models.CASCADE,
+        related_name="order_books",
+        help_text="The universe at whose freeze the book was captured.",
+    )
     outcome = models.ForeignKey(Outcome, on_delete=models.PROTECT, related_name="order_books")
-    captured_at = models.DateTimeField(help_text="By the real clock.")
-    bids = models.JSONField(help_text="[[price, shares], …], the highest price first.")
-    asks = models.JSONField(help_text="[[price, shares], …], the lowest price first.")
-    fee_rate = RateField(null=True, blank=True, help_text="Of the taker's fee; null where the venue states none.")
-    fee_exponent = RateField(null=True, blank=True)
-    fee_unknown = models.BooleanField(default=False, help_text="The venue takes a fee whose terms can not be read.")
+    captured_at = models.DateTimeField(help_text="When it was captured, by the real clock.")
+    bids = models.JSONField(help_text="Levels from the highest price down, each a price and a number of shares.")
+    asks = models.JSONField(
+        help_text="Levels from the lowest price up, as deep as the largest account of the run could reach."
+    )
+    fee_rate = RateField(null=True, blank=True, help_text="Rate of the taker's fee; null where the venue states none.")
+    fee_exponent = RateField(null=True, blank=True, help_text="Exponent of the taker's fee.")
+    fee_unknown = models.BooleanField(
+        default=False,
+        help_text="True if the venue takes a fee whose terms could not be read; its trades have no figures.",
+    )
     row_sha256 = RowHashField()
 
     class Meta:

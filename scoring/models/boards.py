@@ -33,10 +33,12 @@ class QuestionDifficulty(models.Model):
 class LeaderboardSelection(models.Model):
     """The selection that a leaderboard shows. Empty fields stand for all: all methodologies, all categories."""
 
-    protocol = models.CharField(max_length=20)
-    methodology = models.CharField(max_length=20, blank=True)
-    arm = models.CharField(max_length=20, blank=True, help_text="Prompt condition; the trading protocol has none.")
-    category = models.CharField(max_length=120, blank=True)
+    protocol = models.CharField(max_length=20, help_text="trading or forecast.")
+    methodology = models.CharField(max_length=20, blank=True, help_text="The version; empty over all.")
+    arm = models.CharField(
+        max_length=20, blank=True, help_text="The prompt condition's name; empty for trading and for agents."
+    )
+    category = models.CharField(max_length=120, blank=True, help_text="The category; empty over all.")
 
     class Meta:
         abstract = True
@@ -48,7 +50,7 @@ class LeaderboardSelection(models.Model):
 class Leaderboard(LeaderboardSelection):
     """A leaderboard as last computed."""
 
-    computed_at = models.DateTimeField()
+    computed_at = models.DateTimeField(help_text="Time at which it was computed.")
     entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
     report: Any = models.JSONField(
         default=dict, blank=True, encoder=DjangoJSONEncoder, help_text="Results besides the ranking: pairs, curves."
@@ -82,11 +84,16 @@ class AgentsBoard(models.Model):
 class PublishedBoard(LeaderboardSelection):
     """A board as it stood at an instant. It is never changed: a correction is a board of a later instant."""
 
-    track = models.CharField(max_length=6, blank=True, help_text="Of external agents; leaderboards have none.")
-    at = models.DateTimeField()
-    entries: Any = models.JSONField(encoder=DjangoJSONEncoder)
-    report: Any = models.JSONField(encoder=DjangoJSONEncoder, help_text="Tests, and the numbers that they rest on.")
-    sha256 = models.CharField(max_length=64, help_text="Of the canonical JSON of entries and report.")
+    track = models.CharField(
+        max_length=6, blank=True, help_text="Of a board of external agents: closed or open; empty for leaderboards."
+    )
+    at = models.DateTimeField(help_text="The instant at which it was published.")
+    entries: Any = models.JSONField(encoder=DjangoJSONEncoder, help_text="The rows of the board.")
+    report: Any = models.JSONField(
+        encoder=DjangoJSONEncoder,
+        help_text="The tests of its pairs, of each forecaster against the market, and the numbers behind them.",
+    )
+    sha256 = models.CharField(max_length=64, help_text="SHA-256 of the canonical JSON of entries and report.")
     link = models.ForeignKey(
         ChainLink, on_delete=models.PROTECT, related_name="boards", help_text="Of its publication."
     )

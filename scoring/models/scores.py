@@ -20,16 +20,16 @@ class ScoreQuerySet(TimedQuerySet[Any]):
 class BrierScore(ChangeTime):
     """The bet-sizing score of one purchase on a market that resolved with a winner."""
 
-    trade = models.OneToOneField(Trade, on_delete=models.PROTECT, related_name="brier_score")
+    trade = models.OneToOneField(Trade, on_delete=models.PROTECT, related_name="brier_score", help_text="The purchase.")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="brier_scores")
     market = models.ForeignKey(Market, on_delete=models.PROTECT, related_name="brier_scores")
     probability = models.FloatField(help_text="The implied confidence that the side bought would win.")
     outcome = models.BooleanField(help_text="Did the side win?")
-    score = models.FloatField()
+    score = models.FloatField(help_text="Squared error of the implied confidence.")
     market_probability = models.FloatField(help_text="The side's price at the trade.")
-    market_score = models.FloatField()
-    resolved_at = models.DateTimeField()
-    scored_at = models.DateTimeField()
+    market_score = models.FloatField(help_text="Squared error of that price.")
+    resolved_at = models.DateTimeField(help_text="Time of the market's resolution.")
+    scored_at = models.DateTimeField(help_text="Time of scoring.")
 
     objects = ScoreQuerySet.as_manager()
 
@@ -57,16 +57,18 @@ class Snapshot(models.Model):
     """An agent's portfolio at an instant of the ten-minute grid."""
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="snapshots")
-    taken_at = models.DateTimeField()
-    cash = MoneyField()
-    positions_value = MoneyField()
-    total_value = MoneyField()
-    pnl = MoneyField()
-    pnl_percent = models.DecimalField(max_digits=14, decimal_places=4)
-    brier = models.FloatField(null=True, blank=True)
-    resolved_bets = models.PositiveIntegerField()
-    open_positions = models.PositiveIntegerField()
-    stale_positions = models.PositiveIntegerField(help_text="Positions marked at a price flagged stale.")
+    taken_at = models.DateTimeField(help_text="Time on the grid.")
+    cash = MoneyField(help_text="Cash.")
+    positions_value = MoneyField(help_text="Open positions at the prices known by then.")
+    total_value = MoneyField(help_text="Cash and positions.")
+    pnl = MoneyField(help_text="Total less the starting balance.")
+    pnl_percent = models.DecimalField(
+        max_digits=14, decimal_places=4, help_text="Profit as a percentage of the starting balance."
+    )
+    brier = models.FloatField(null=True, blank=True, help_text="Mean bet-sizing score so far.")
+    resolved_bets = models.PositiveIntegerField(help_text="Resolved purchases so far.")
+    open_positions = models.PositiveIntegerField(help_text="Number of open positions.")
+    stale_positions = models.PositiveIntegerField(help_text="Open positions valued at a stale price.")
 
     class Meta:
         constraints = [
@@ -105,13 +107,17 @@ class ForecastScore(ChangeTime):
     """The scores of one forecast on a question that resolved, beside the market's on the same."""
 
     forecast = models.OneToOneField(Forecast, on_delete=models.PROTECT, related_name="score")
-    brier = models.FloatField(help_text="Mean form: at most 1.")
-    log = models.FloatField(help_text="Natural, clipped at 1e-6.")
-    spherical = models.FloatField()
-    accuracy = models.FloatField(help_text="Was the top option the one that happened? Tied options share the credit.")
-    market_brier = models.FloatField(null=True, blank=True, help_text="Null where the market had no price.")
-    resolved_at = models.DateTimeField()
-    scored_at = models.DateTimeField()
+    brier = models.FloatField(help_text="Brier score: mean over options, lower is better.")
+    log = models.FloatField(help_text="Natural logarithm of the probability of the outcome, clipped at 1e-6.")
+    spherical = models.FloatField(help_text="Spherical score.")
+    accuracy = models.FloatField(help_text="1 if the most probable option happened, shared among ties.")
+    market_brier = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="Brier score of the market's prices on the same question; null where they lack one.",
+    )
+    resolved_at = models.DateTimeField(help_text="Time of the question's resolution.")
+    scored_at = models.DateTimeField(help_text="Time of scoring.")
 
     objects = ScoreQuerySet.as_manager()
 

@@ -16,8 +16,12 @@ from django.contrib.postgres.operations import (
 )
 from django.core.management import call_command
 from django.db import IntegrityError, connection, migrations, models
+from django.db.migrations.graph import MigrationGraph
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.questioner import MigrationQuestioner
+from django.db.migrations.state import ModelState, ProjectState
 
+from arena_site.management.commands.makemigrations import FieldAutodetector
 from tests.databases import DATA_MIGRATIONS, PROJECT, DatabaseCopies, postgres_url
 from tests.faults.processes import CommandRunner
 
@@ -198,6 +202,29 @@ def test_restored_rows_are_those_of_all_data_migrations() -> None:
         and any(isinstance(operation, migrations.RunPython) for operation in migration.operations)
     }
     assert filling == {name for name, _ in DATA_MIGRATIONS}
+
+
+@pytest.mark.parametrize(
+    ("changed", "apps"),
+    [
+        (models.CharField(max_length=9, help_text="Another meaning."), []),
+        (models.CharField(max_length=8, help_text="The same meaning."), ["notes"]),
+        (models.CharField(max_length=9, help_text="The same meaning.", null=True), ["notes"]),
+    ],
+)
+def test_all_but_another_help_text_needs_a_migration(changed: Any, apps: list[str]) -> None:
+    states = []
+    for field in (models.CharField(max_length=9, help_text="The same meaning."), changed):
+        state = ProjectState()
+        state.add_model(ModelState("notes", "Note", [("id", models.BigAutoField(primary_key=True)), ("text", field)]))
+        states.append(state)
+    autodetector = FieldAutodetector(*states, MigrationQuestioner(specified_apps={"notes"}))
+    assert list(autodetector.changes(MigrationGraph())) == apps
+
+
+@pytest.mark.django_db
+def test_models_are_those_of_the_migrations() -> None:
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits where they are not
 
 
 # ── there and back on a full database ─────────────────────────────────────────────────────────────

@@ -7,10 +7,13 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
+from arena_site.management.commands.makemigrations import FieldAutodetector
 from foundation.layout import layout_refusal
 
 
 class Command(migrate.Command):
+    autodetector = FieldAutodetector
+
     def handle(self, *args: Any, **options: Any) -> None:
         if refusal := layout_refusal(connections[options["database"]]):
             raise CommandError(refusal)
