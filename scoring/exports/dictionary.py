@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
+from django.db import models
 
+from foundation.fields import CostField, MoneyField, PriceField, SharesField
 from scoring.reports.columns import ReportColumn, named
 
 CSV, PARQUET = "csv", "parquet"
@@ -31,6 +32,19 @@ UNITS = {
 """Units by their abbreviation in a table's declaration."""
 KINDS_OF_REPORTS = {"choice": "text", "dollars": "decimal", "interval": "json", "numbers": "json"}
 """Kinds of an archive's columns by those of a report's, where they differ."""
+UNITS_OF_FIELDS = {MoneyField: "usd", CostField: "usd", SharesField: "share", PriceField: "price"}
+KINDS_OF_FIELDS: dict[Any, str] = {
+    models.IntegerField: "integer",
+    models.FloatField: "number",
+    models.DecimalField: "decimal",
+    models.BooleanField: "boolean",
+    models.DateTimeField: "time",
+    models.JSONField: "json",
+    models.DateField: "text",
+    models.CharField: "text",
+    models.TextField: "text",
+}
+"""The first class that a field is an instance of decides: a DateTimeField is a DateField too."""
 CATEGORIES = ("status", "kind", "side", "action", "arm", "source", "category")
 """Text columns with few different values; dictionary-encoded in Parquet."""
 REFERENCES = {
@@ -67,7 +81,7 @@ class ArchiveColumn:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTable:
-    """A table and the model of its rows (app.Model); no model where `table_rows` computes them.
+    """A table and the model of its rows; no model where `table_rows` computes them.
 
     recomputed : names of columns that follow from other rows, by the verification of an archive: `all` or `all but …`
     chained : names of columns in the hashed record of a decision or elicitation, or under a hash that it holds
@@ -77,7 +91,7 @@ class ArchiveTable:
     name: str
     meaning: str
     columns: tuple[ArchiveColumn, ...]
-    model: str = ""
+    model: Any = None
     order: tuple[str, ...] = ("pk",)
     batch_size: int = 2_000
     recomputed: str = ""
@@ -101,15 +115,30 @@ class ArchiveTable:
         return "task" if name in self.chained.split() else "archive"
 
 
-def columns(text: str) -> tuple[ArchiveColumn, ...]:
-    """The columns of a declaration with a line `name kind [unit] [path] - meaning` for each.
+def record_table(model: Any, name: str, meaning: str, declarations: str, **options: Any) -> ArchiveTable:
+    """The table of a model's rows, whose declarations name plain fields, or are as those of `columns`.
+
+    A plain field is declared by its name, one of a related row by `name=path`: its class gives kind and unit, its
+    help_text the meaning. Raises ValueError for a field without one, FieldDoesNotExist for a name that is no field.
+    """
+    return ArchiveTable(name, meaning, columns(declarations, model), model, **options)
+
+
+def columns(text: str, model: Any = None) -> tuple[ArchiveColumn, ...]:
+    """The columns of lines that name plain fields, and lines `name kind [unit] [path] - meaning` for one other each.
 
     Examples
     --------
     >>> columns("cash decimal usd - Cash now.")[0]
     ArchiveColumn(name='cash', kind='decimal', meaning='Cash now.', unit='US dollars', path='cash')
     """
-    return tuple(map(_parse_column, text.strip().splitlines()))
+    declared: list[ArchiveColumn] = []
+    for line in text.strip().splitlines():
+        if " - " in line:
+            declared.append(_parse_column(line))
+        else:
+            declared += [_field_column(model, word) for word in line.split()]
+    return tuple(declared)
 
 
 def _parse_column(line: str) -> ArchiveColumn:
@@ -133,19 +162,53 @@ def _report_column(column: ReportColumn) -> ArchiveColumn:
     return ArchiveColumn(column.name, kind, column.meaning, UNITS.get(unit, ""), column.name)
 
 
+def _field_column(model: Any, word: str) -> ArchiveColumn:
+    name, _, path = word.partition("=")
+    path = path or name
+    field = field_at(model, path)
+    target = field.target_field if field.is_relation else field
+    kind = next(kind for field_class, kind in KINDS_OF_FIELDS.items() if isinstance(target, field_class))
+    unit = UNITS_OF_FIELDS.get(type(field), "")
+    if target.primary_key and kind == "integer":
+        unit = "row"
+    elif name == "previous" or name.endswith("sha256"):
+        unit = "sha"
+    path = "__".join([*path.split("__")[:-1], field.attname])
+    return ArchiveColumn(name, kind, _meaning(field, path), UNITS.get(unit, ""), path)
+
+
+def field_at(model: Any, path: str) -> Any:
+    """The field at the end of a path from a model. Raises FieldDoesNotExist."""
+    for name in path.split("__"):
+        field = model._meta.get_field(name)
+        model = field.related_model
+    return field
+
+
+def _meaning(field: Any, path: str) -> str:
+    """Its help_text; without one its choices, or the names of the related row and its field."""
+    owner, name = field.model._meta.verbose_name, field.verbose_name
+    if "__" in path:
+        return f"The {owner}'s {name}."
+    if field.help_text:
+        return str(field.help_text)
+    if field.choices:
+        *values, last = (value for value, _ in field.flatchoices)
+        return f"{', '.join(values)} or {last}."
+    if field.primary_key or field.is_relation:
+        return f"The {field.related_model._meta.verbose_name if field.is_relation else owner}."
+    raise ValueError(f"{field} has no help_text")
+
+
 def decimal_places(table: ArchiveTable, column: ArchiveColumn) -> int:
     """The places of a decimal column: of its database field, or of the figure that `table_rows` computes."""
     computed = COST if column.name == "cost_usd" else CENTS
     if not table.model:
         return computed
-    model: Any = apps.get_model(table.model)
     try:
-        for name in column.path.split("__"):
-            field = model._meta.get_field(name)
-            model = field.related_model
+        return int(field_at(table.model, column.path).decimal_places)
     except FieldDoesNotExist:
         return computed
-    return int(field.decimal_places)
 
 
 def dictionary_json(tables: tuple[ArchiveTable, ...]) -> list[dict[str, Any]]:

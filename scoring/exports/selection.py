@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.apps import apps
 from django.db.models import Q, QuerySet
 
 from agents.models import Decision, Elicitation, Envelope, Forecast, Position, Receipt, Trade
@@ -65,8 +64,7 @@ class ExportSelection:
 
     def rows(self, table: ArchiveTable) -> QuerySet[Any]:
         """The selected rows of a table's model, in the table's order."""
-        model: Any = apps.get_model(table.model)
-        rows = model.objects.order_by(*table.order)
+        rows: QuerySet[Any] = table.model.objects.order_by(*table.order)
         if table.name == "books":
             rows = rows.filter(outcome__in=Trade.objects.order_by().values("outcome"))
         return rows if self.is_whole else rows.filter(self._filter(table.name))

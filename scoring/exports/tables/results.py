@@ -1,40 +1,24 @@
 """Tables of the hash chains, prompt texts, leaderboards, boards of external agents and published boards."""
 
-from scoring.exports.dictionary import ArchiveTable, columns, report_columns
+from agents.models import ChainLink, Envelope
+from scoring.exports.dictionary import ArchiveTable, columns, record_table, report_columns
+from scoring.models import PublishedBoard
 from scoring.reports.agents import AGENTS_COLUMNS
 from scoring.reports.forecasts import CONDITION_COLUMNS, FORECAST_COLUMNS
 from scoring.reports.trading import TRADING_COLUMNS
 
-CHAIN = ArchiveTable("chain", "Links of the hash chains over all completed decisions and elicitations, over answers "
-        "under seal, over published boards, and over archives up to this one.", columns("""
-        protocol text - trading, forecast, board or archive.
-        sequence integer - Its place in its chain, from 1.
-        decision integer row decision_id - The decision.
-        elicitation integer row elicitation_id - Or the elicitation.
-        envelope integer row envelope_id - Or the envelope of an answer under seal; its task has a link of its own.
-        call integer row call_id - The call whose prompt and answer are in the record.
-        record json - The record of an archive, or of boards published together; others follow from their rows.
-        record_sha256 text sha - Hash of the canonical record.
-        previous text sha - Hash of the link before it; 64 zeros for the first.
-        sha256 text sha - Hash of `previous`, a line feed and `record_sha256`.
-    """), "agents.ChainLink", ("protocol", "sequence"),
+CHAIN = record_table(ChainLink, "chain",
+        "Links of the hash chains over all completed decisions and elicitations, over answers "
+        "under seal, over published boards, and over archives up to this one.", """
+        protocol sequence decision elicitation envelope call record record_sha256 previous sha256
+    """, order=("protocol", "sequence"),
         chained="protocol sequence decision elicitation envelope call record record_sha256 previous "
         "sha256")  # fmt: skip
-ENVELOPES = ArchiveTable("envelopes", "Answers that came while an external agent could still answer the same task: "
-        "judged then, hashed into the chain, and opened when the seal had ended.", columns("""
-        id integer row - The envelope.
-        decision integer row decision_id - The decision.
-        elicitation integer row elicitation_id - Or the elicitation.
-        number integer - Its place among the envelopes of its task, from 1.
-        call integer row call_id - The call that holds the answer.
-        verdict json - Columns of the task, and each instruction or forecast with its figures or reason, as judged.
-        nonce text - 32 random bytes in hex, part of its record.
-        received_at time - When the answer came; `decided_at` or `made_at` of its task if it counts.
-        sealed_until time - The end of the seal.
-        state text - sealed, opened or replaced (by a later answer of the agent).
-        opened_at time - When it took effect.
-        sha256 text sha - Hash of its canonical record.
-    """), "agents.Envelope", batch_size=200,
+ENVELOPES = record_table(Envelope, "envelopes",
+        "Answers that came while an external agent could still answer the same task: "
+        "judged then, hashed into the chain, and opened when the seal had ended.", """
+        id decision elicitation number call verdict nonce received_at sealed_until state opened_at sha256
+    """, batch_size=200,
         recomputed="verdict",
         chained="decision elicitation number call nonce received_at sealed_until sha256")  # fmt: skip
 PROMPTS = ArchiveTable("prompts", "Templates and blocks of prompts, each text once.", columns("""
@@ -86,16 +70,10 @@ AGENTS_BOARD = ArchiveTable("leaderboard_agents", "The boards of external agents
         answered asked coverage failed missed refused late brier brier_ci alpha alpha_ci cohorts total_value pnl
         win_rate resolved_bets
     """), recomputed="all")  # fmt: skip
-PUBLISHED_BOARDS = ArchiveTable("published_boards", "Every board that was published, as it stood at its instant: "
-        "leaderboards of both protocols and boards of external agents.", columns("""
-        protocol text - trading or forecast.
-        track text - Of a board of external agents: closed or open; empty for leaderboards.
-        methodology text - The version; empty over all.
-        arm text - The prompt condition's name; empty for trading and for agents.
-        category text - The category; empty over all.
-        at time - The instant at which it was published.
+PUBLISHED_BOARDS = record_table(PublishedBoard, "published_boards",
+        "Every board that was published, as it stood at its instant: "
+        "leaderboards of both protocols and boards of external agents.", """
+        protocol track methodology arm category at
         link integer link__sequence - The link of the chain board in which it is recorded.
-        entries json - The rows of the board.
-        report json - The tests of its pairs, of each forecaster against the market, and the numbers behind them.
-        sha256 text sha - Hash of the canonical JSON of entries and report.
-    """), "scoring.PublishedBoard", ("link__sequence", "pk"), batch_size=20, recomputed="all")  # fmt: skip
+        entries report sha256
+    """, order=("link__sequence", "pk"), batch_size=20, recomputed="all")  # fmt: skip

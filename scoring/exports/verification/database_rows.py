@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from django.apps import apps
-
 from agents.records import sha256
 from agents.services.signing_keys import chain_heads
 from arena_verifier.rows import Row, Tables
@@ -50,7 +48,7 @@ class DatabaseRows(Tables):
             kind = columns[name].kind if name in columns else ""
             if kind in ("time", "text"):
                 converters.append((place, self._instant if kind == "time" else _text))
-        rows = apps.get_model(declared.model)._base_manager.order_by(*declared.order).values_list(*paths)
+        rows = declared.model._base_manager.order_by(*declared.order).values_list(*paths)
         for stored in rows.iterator(chunk_size=min(declared.batch_size, ROWS_AT_A_TIME)):
             values = list(stored)
             for place, convert in converters:

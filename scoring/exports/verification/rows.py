@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Field
 
 from agents.records import PROTOCOLS
 from arena_verifier.rows import mismatches
 from foundation.bulk import subset
-from scoring.exports.dictionary import ArchiveTable
+from scoring.exports.dictionary import ArchiveTable, field_at
 from scoring.exports.tables import TABLES, TABLES_BY_NAME
 from scoring.exports.verification.archive_reader import Archive
 
@@ -86,16 +84,12 @@ def vocabulary(table: ArchiveTable, name: str) -> frozenset[Any] | None:
         return fixed
     if not table.model:
         return None
-    model: Any = apps.get_model(table.model)
     path = next(column.path for column in table.columns if column.name == name)
-    field: Field[Any, Any] | None = None
     try:
-        for part in path.split("__"):
-            field = model._meta.get_field(part)
-            model = field.related_model
+        field = field_at(table.model, path)
     except FieldDoesNotExist:
         return None
-    if field is None or not field.choices:
+    if not field.choices:
         return None
     return frozenset(str(value) for value, _ in field.flatchoices) | ({""} if field.blank or field.null else set())
 
