@@ -15,7 +15,6 @@ from foundation.rest.cursors import StrictCursorPagination
 from foundation.rest.filters import ChangedSinceFilter, ReferenceFilter, SearchFilter
 from foundation.rest.serializers import (
     DecimalStringField,
-    NullableCharField,
     ReadSerializer,
     limit_related_fields,
 )
@@ -243,7 +242,6 @@ class QuestionDaySerializer(serializers.Serializer):
 
 
 class QuestionDetailSerializer(QuestionSerializer):
-    rules = NullableCharField()
     days_asked = QuestionDaySerializer(source="entries", many=True, read_only=True)
 
     class Meta(QuestionSerializer.Meta):
@@ -298,9 +296,7 @@ class SnippetSerializer(ReadSerializer):
 
 class QuestionSetSerializer(ReadSerializer):
     evidence = serializers.SerializerMethodField()
-    left_out = serializers.DictField(
-        child=serializers.CharField(), read_only=True, help_text="Conditions not asked on this day, with the reason."
-    )
+    left_out = serializers.DictField(child=serializers.CharField(), read_only=True)
 
     class Meta:
         model = QuestionSet

@@ -67,11 +67,6 @@ class EnvelopeSerializer(SealableSerializer):
             "id", "decision", "elicitation", "number", "state", "sealed_until", "sha256", "received_at", "nonce",
             "verdict", "opened_at",
         )  # fmt: skip
-        extra_kwargs = {
-            "received_at": {"help_text": "Null under the seal."},
-            "nonce": {"help_text": "32 random bytes in hex; null under the seal."},
-            "verdict": {"help_text": "What was judged when it came; null under the seal."},
-        }
 
 
 class EnvelopeViewSet(SealableViewSet):

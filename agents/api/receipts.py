@@ -11,22 +11,22 @@ class ReceiptBodySerializer(serializers.Serializer):
     """The statement of a receipt. Its canonical JSON is hashed and signed."""
 
     agent = serializers.CharField(help_text="The agent's name: its family's slug.")
-    version = serializers.CharField(help_text="The version of the agent that answered.")
-    task = serializers.CharField(help_text="batch-ID, or agent-ID-universe-ID.")
-    answer_sha256 = serializers.CharField(help_text="SHA-256 of the answer as sent, secrets redacted.")
-    prompt_sha256 = serializers.CharField(help_text="SHA-256 of the prompt that was shown.")
-    nonce = serializers.CharField(help_text="32 random bytes in hex.")
+    version = serializers.CharField()
+    task = serializers.CharField()
+    answer_sha256 = serializers.CharField()
+    prompt_sha256 = serializers.CharField()
+    nonce = serializers.CharField()
     received_at = serializers.CharField(help_text="UTC, with microseconds.")
-    sequence = serializers.IntegerField(help_text="Its place in the register, from 1.")
-    previous = serializers.CharField(help_text="SHA-256 of the receipt before it; zeros for the first.")
+    sequence = serializers.IntegerField()
+    previous = serializers.CharField()
 
 
 class IssuedReceiptSerializer(serializers.Serializer):
     """A receipt as its agent gets it."""
 
     body = ReceiptBodySerializer(help_text="The statement that is hashed and signed.")
-    sha256 = serializers.CharField(help_text="SHA-256 of the body as canonical JSON.")
-    signature = serializers.CharField(help_text="Ed25519 over the body as canonical JSON, hex.")
+    sha256 = serializers.CharField()
+    signature = serializers.CharField()
     key_id = serializers.CharField(help_text="The key, listed in `/.well-known/arena-chain.json`.")
 
 

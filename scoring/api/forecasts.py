@@ -84,7 +84,6 @@ class ForecastSerializer(ReadSerializer):
     forecaster = serializers.CharField(source="family.slug", read_only=True, help_text="Its name on the leaderboards.")
     family = serializers.CharField(source="family.slug", read_only=True)
     probabilities = serializers.DictField(child=serializers.FloatField(), read_only=True)
-    excluded = NullableCharField(help_text="Why it counts on no board; null of one that counts.")
     brier = ScoreField(help_text="Mean form; null until the question is resolved.")
     log = ScoreField(help_text="Natural, clipped at 1e-6.")
     spherical = ScoreField()
@@ -101,15 +100,11 @@ class ForecastSerializer(ReadSerializer):
 
 
 class ForecastDetailSerializer(ForecastSerializer):
-    stated = serializers.DictField(child=serializers.CharField(), read_only=True, help_text="As it was written.")
+    stated = serializers.DictField(child=serializers.CharField(), read_only=True)
     samples = serializers.DictField(
-        child=serializers.DictField(child=serializers.FloatField()), read_only=True, allow_null=True,
-        help_text="By sample, the probabilities of those that could be read; null of a single one.",
-    )  # fmt: skip
-    log_odds_mean = serializers.DictField(
-        child=serializers.FloatField(), read_only=True, allow_null=True,
-        help_text="The probabilities of the samples' mean clipped log odds; null of a single one.",
-    )  # fmt: skip
+        child=serializers.DictField(child=serializers.FloatField()), read_only=True, allow_null=True
+    )
+    log_odds_mean = serializers.DictField(child=serializers.FloatField(), read_only=True, allow_null=True)
     results = serializers.SerializerMethodField(
         help_text="What searches showed the model, of all its samples; null where it had no search tool."
     )
