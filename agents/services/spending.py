@@ -82,3 +82,8 @@ def week_spending(protocol: str, week_start: datetime, *, default_cap: Decimal |
     queries = with_evidence.count() if price else 0
     cap = spend_limit(protocol, settings.ARENA_SPEND_LIMIT_USD if default_cap is None else default_cap)
     return WeekSpending(protocol, cap, (sums["all"] or Decimal(0)) - booked, booked, queries * price)
+
+
+def spending_by_protocol(week_start: datetime) -> list[WeekSpending]:
+    """The cost of a week in each protocol."""
+    return [week_spending(protocol, week_start) for protocol in TASK_MODELS]

@@ -6,13 +6,11 @@ from functools import partial
 from operator import attrgetter
 
 from django.core.cache import cache
-from django.db.models import Count, Q
 from django.db.models.functions import Coalesce
 
 from agents.models import ModelCall, RunSetting
 from agents.services.planned_spending import PlannedCost, cap_reached_at, planned_costs
-from agents.services.settlement import OVERDUE_AFTER
-from agents.services.spending import TASK_MODELS, week_spending
+from agents.services.spending import WeekSpending, spending_by_protocol
 from arena_site.dashboard.action import list_path
 from arena_site.dashboard.alert_panel import AlertPanel
 from arena_site.dashboard.causes import failure_causes
@@ -38,9 +36,9 @@ UNRESOLVED_AFTER = timedelta(hours=24)
 class Spending:
     """A protocol's spending in the week of `at` and what is planned in the rest of it, against its cap."""
 
-    def __init__(self, protocol: str, at: datetime) -> None:
-        self.week = week = week_spending(protocol, week_start(at))
-        self.path = list_path(ModelCall, preset=protocol)
+    def __init__(self, week: WeekSpending, at: datetime) -> None:
+        self.week = week
+        self.path = list_path(ModelCall, preset=week.protocol)
         planned = self._planned(at) if not week.is_reached else []
         self.planned = sum((run.cost_usd for run in planned), Decimal(0))
         self.reached_at = cap_reached_at(planned, spent=week.spent, cap=week.cap)
@@ -63,7 +61,7 @@ class Overview:
         self.pauses = list(RunSetting.objects.filter(paused=True).select_related("family"))
         self.tasks = week_tasks(at, now)
         self.causes = failure_causes(self.tasks)
-        self.spending = [Spending(protocol, at) for protocol in TASK_MODELS]
+        self.spending = [Spending(week, at) for week in spending_by_protocol(self.week_start)]
         paused = set(map(attrgetter("family_id"), self.pauses))
         self.models = ModelPanel(now, {spending.week.protocol: spending.week.cap for spending in self.spending}, paused)
         costs = rows_by("kind", self.jobs.jobs)["reconcile_costs"].last_success
@@ -71,9 +69,8 @@ class Overview:
         """The last run that was told the credits of the gateway's key."""
         self.infrastructure = Infrastructure(at, now)
         unresolved = Market.objects.traded().overdue(at - UNRESOLVED_AFTER)
-        overdue = Count("pk", filter=Q(closed_at__lte=at - OVERDUE_AFTER) | Q(unreadable_since__lte=at - OVERDUE_AFTER))
-        counts = unresolved.aggregate(all=Count("pk"), overdue=overdue)
-        self.unresolved_count, self.overdue_count = counts["all"], counts["overdue"]
+        self.unresolved_count = unresolved.count()
+        self.overdue_count = operational_metrics.overdue_markets(at).count()
         self.unresolved_path = list_path(Market, preset="closed-24h")
         self.unresolved_markets = list(unresolved.order_by(Coalesce("closed_at", "unreadable_since"))[:ROWS_SHOWN])
         stale = operational_metrics.held_stale_outcomes()

@@ -27,7 +27,7 @@ from agents.services.lineups import effective_from, lineup_releases
 from agents.services.release_check import approval, unusable_releases
 from agents.services.run_settings import spend_limit
 from agents.services.search_check import check_schema, needs_check, search_condition
-from agents.services.spending import TASK_MODELS, week_spending
+from agents.services.spending import TASK_MODELS, spending_by_protocol
 from arena_site.checks import SETTINGS
 from arena_site.operations.health import missing_migrations
 from arena_site.operations.installation import Item, installation_items, item
@@ -245,12 +245,11 @@ class Diagnosis:
 
     def _spending(self) -> Iterator[Item]:
         """An item for each protocol that has cost anything this week."""
-        for protocol in TASK_MODELS if self.has_tables else ():
-            spending = week_spending(protocol, week_start(self.at))
+        for spending in spending_by_protocol(week_start(self.at)) if self.has_tables else ():
             if spending.spent:
                 parts = f"${spending.billed:.2f} billed, ${spending.booked:.2f} booked and not billed yet"
                 detail = spending.message if spending.is_reached else f"{parts}; limit ${spending.cap:.2f}"
-                yield item(f"{protocol} spend this week", not spending.is_reached, detail, spending.remedy)
+                yield item(f"{spending.protocol} spend this week", not spending.is_reached, detail, spending.remedy)
 
     def _credits(self, remaining: Decimal | None) -> Item:
         name = "gateway credits"

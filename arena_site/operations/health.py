@@ -226,10 +226,9 @@ def _pending_work() -> Iterator[Metric]:
 
 def _spending() -> Iterator[Metric]:
     """The week's spending and its limit, and the violations found by the last ledger verification."""
-    from agents.services.spending import TASK_MODELS, week_spending  # loads the venues' clients
+    from agents.services.spending import spending_by_protocol  # loads the venues' clients
 
-    week = week_start(timezone.now())
-    spends = {protocol: week_spending(protocol, week) for protocol in TASK_MODELS}
+    spends = rows_by("protocol", spending_by_protocol(week_start(timezone.now())))
     text = "What models cost this week, in US dollars: billed, or booked until the gateway tells what it billed."
     by_kind = GaugeMetricFamily("arena_spend_usd", text, labels=["protocol", "kind"])
     for protocol, spend in spends.items():

@@ -28,15 +28,15 @@ MANY_FAILURES, FAILURES_WITHIN = 20, timedelta(hours=1)
 
 
 def find_high_spending(now: datetime) -> list[Occurrence]:
-    from agents.services.spending import TASK_MODELS, week_spending  # loads the venues' clients
+    from agents.services.spending import spending_by_protocol  # loads the venues' clients
 
     week, findings = week_start(now), []
-    for protocol in TASK_MODELS:
-        spending = week_spending(protocol, week)
+    for spending in spending_by_protocol(week):
         if spending.spent and spending.is_near:
-            subject = f"{protocol} {week:%Y-%m-%d}"
-            message = f"{spending.amounts} for {protocol} are spent, booked costs included."
-            finding = Occurrence(message, subject, protocol, remedy=spending.remedy, urgent=spending.is_reached)
+            name = spending.protocol
+            message = f"{spending.amounts} for {name} are spent, booked costs included."
+            subject = f"{name} {week:%Y-%m-%d}"
+            finding = Occurrence(message, subject, name, remedy=spending.remedy, urgent=spending.is_reached)
             findings.append(finding)
     return findings
 
