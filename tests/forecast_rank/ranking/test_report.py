@@ -25,7 +25,8 @@ from forecast_rank.ranking.model_fits import sampled_events, with_references
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.report_tables import report_tables
 from forecast_rank.ranking.scoreboard import concatenate_panels
-from forecast_rank.ranking.settings import METRICS, USUAL_METRICS, Settings
+from forecast_rank.ranking.scores import METRICS, USUAL_METRICS
+from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 from tests.forecast_rank.simulated_worlds import simulate
 from tests.selection import chosen

@@ -90,9 +90,8 @@ if TYPE_CHECKING:  # the names of _MODULES below, for type checkers and editors
     )
     from forecast_rank.ranking.report import rank_panel as rank_panel
     from forecast_rank.ranking.json_values import to_json_value as to_json_value
-    from forecast_rank.ranking.settings import (
-        METRICS as METRICS, InvalidSetting as InvalidSetting, Settings as Settings
-    )
+    from forecast_rank.ranking.scores import METRICS as METRICS
+    from forecast_rank.ranking.settings import InvalidSetting as InvalidSetting, Settings as Settings
     from forecast_rank.files.faults import UnreadableFile as UnreadableFile
 # isort: on
 # fmt: on
@@ -106,7 +105,8 @@ _MODULES = {
     "ranking.rejections": ("InvalidRow", "RejectedLine", "TooFewForecasts"),
     "ranking.report": ("rank_panel",),
     "ranking.json_values": ("to_json_value",),
-    "ranking.settings": ("METRICS", "InvalidSetting", "Settings"),
+    "ranking.scores": ("METRICS",),
+    "ranking.settings": ("InvalidSetting", "Settings"),
     "files.faults": ("UnreadableFile",),
     "metrics.corp": ("corp_curve", "corp_decomposition"),
     "metrics.metaculus_scores": ("baseline_score", "peer_score", "time_weighted_scores"),

@@ -15,7 +15,8 @@ from forecast_rank.api import rank
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.files.reading import FORMATS
 from forecast_rank.ranking.rejections import TooFewForecasts
-from forecast_rank.ranking.settings import INTERVALS, LIKE, METRICS, InvalidSetting, Settings
+from forecast_rank.ranking.scores import METRICS
+from forecast_rank.ranking.settings import INTERVALS, LIKE, InvalidSetting, Settings
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
 from forecast_rank.reports import Progress, Report
 from forecast_rank.sources import read

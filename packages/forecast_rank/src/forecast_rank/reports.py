@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forecast_rank.ranking.settings import FIGURES
+from forecast_rank.ranking.scores import FIGURES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,6 +28,7 @@ from forecast_rank.metrics.uncertainty import (
 )
 from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.names import listed
+from forecast_rank.ranking.scores import LIMITS, UNLIMITED
 from forecast_rank.ranking.settings import Settings
 
 LEAST_EVENTS = 4
@@ -35,18 +36,6 @@ LEAST_EVENTS = 4
 LEAST_EVENTS_OF_RETURNS = 40
 """Fewer seldom hold one of the long shots that decide an averaged return: at risk aversion 0 and with heavy tails its
 interval holds in 79 % of worlds with 10 events, 87 with 20, 89 with 30, 92 with 40 and 94 with 50."""
-UNLIMITED = (-np.inf, np.inf)
-SCORE_RANGES = {
-    "brier": (0.0, 1.0),
-    "adjusted_brier": (0.0, 1.0),
-    "weighted_brier": (0.0, 1.0),
-    "spherical": (0.0, 1.0),
-    "accuracy": (0.0, 1.0),
-    "ranked_probability": (0.0, 1.0),
-    "average_return": (0.0, np.inf),
-    "alpha": (-1.0, 1.0),
-}
-"""Ranges of the means, the log score's aside; an interval ends where its range does."""
 INTEGER_FIGURES = frozenset({"rank_range", "rank_ranges"})
 """Figures with integer values, stored as floats because they may be missing."""
 
@@ -212,7 +201,7 @@ class FigureTable:
         """The range of a score."""
         if key == "log" and self.settings.log_clip:
             return float(np.log(self.settings.log_clip)), 0.0
-        return (-np.inf, 0.0) if key == "log" else SCORE_RANGES.get(key, UNLIMITED)
+        return LIMITS.get(key, UNLIMITED)
 
     def _groups(self, sums: EventSums) -> EventSums:
         """The sums of groups of events, which are resampled; without resamples the sums of the events."""

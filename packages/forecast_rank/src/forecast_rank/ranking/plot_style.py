@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from forecast_rank.ranking.names import distinct_names
+from forecast_rank.ranking.scores import LABELS
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F5A2E")
 """Okabe and Ito's palette, which readers with colour-blindness can tell apart, its yellow made dark enough to see."""
@@ -23,19 +24,6 @@ STYLE = {
     "svg.hashsalt": "forecaster-arena",
     "svg.fonttype": "none",
 }
-
-LABELS = {
-    "brier": "Brier score",
-    "log": "log score",
-    "spherical": "spherical score",
-    "calibration": "calibration error",
-    "adjusted_brier": "adjusted Brier",
-    "weighted_brier": "weighted Brier",
-    "thurstone_mosteller": "Thurstone–Mosteller",
-    "bradley_terry": "Bradley–Terry (wins)",
-    "irt": "IRT ability",
-}
-"""Rankings in words, where their name is another."""
 
 Report = dict[str, Any]
 

@@ -18,7 +18,7 @@ from forecast_rank.ranking.plot_style import (
     hide_unused,
     ranking_title,
 )
-from forecast_rank.ranking.settings import FIGURES
+from forecast_rank.ranking.scores import FIGURES
 
 PAIRS_SHOWN = 30
 SIGNIFICANCE = 0.05

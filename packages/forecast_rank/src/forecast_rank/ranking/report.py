@@ -17,7 +17,8 @@ from forecast_rank.ranking.figure_table import FigureTable
 from forecast_rank.ranking.json_values import to_json_value
 from forecast_rank.ranking.return_figures import returns
 from forecast_rank.ranking.scoreboard import Scoreboard
-from forecast_rank.ranking.settings import MOST_MODELLED, USUAL_METRICS, Settings
+from forecast_rank.ranking.scores import USUAL_METRICS
+from forecast_rank.ranking.settings import MOST_MODELLED, Settings
 from forecast_rank.ranking.threads import results_in_order
 
 Progress = Callable[[int, int, str], None]

@@ -5,30 +5,8 @@ from dataclasses import dataclass
 from forecast_rank.metrics.calibration import BINS
 from forecast_rank.metrics.proper_scores import LOG_CLIP
 from forecast_rank.metrics.uncertainty import LEVEL, RESAMPLES
+from forecast_rank.ranking.scores import METRICS, USUAL_METRICS
 
-METRICS = (
-    "brier",
-    "log",
-    "spherical",
-    "average_return",
-    "alpha",
-    "calibration",
-    "thurstone_mosteller",
-    "bradley_terry",
-    "irt",
-    "weighted_brier",
-    "adjusted_brier",
-    "ranked_probability",
-    "auc",
-)
-UNUSUAL_METRICS = (
-    "bradley_terry",
-    "ranked_probability",
-    "auc",
-)
-"""The ranking by wins, which is a coin flip with tight intervals where forecasters differ by symmetric noise, a score
-that takes the options of a question to be in order, and what statisticians ask for by name."""
-USUAL_METRICS = tuple(name for name in METRICS if name not in UNUSUAL_METRICS)
 MOST_MODELLED = 500
 """With more forecasters nobody waits for fitted models who did not name them: of 2,000 with 30 questions each they take
 three quarters of the time."""
@@ -39,13 +17,6 @@ LEAST = {"bootstrap": 0, "seed": 0, "stream": 1, "bins": 1, "min_questions": 0, 
 PM_RANK, ARENA_EVALUATION = LIKE = ("pm_rank", "arena-evaluation")
 """Packages whose definitions may be used in place of this one's."""
 INTERVALS = ("studentised", "percentile", "bca")
-FIGURES = {
-    "calibration": "ece",
-    "bradley_terry": "bt_ability",
-    "thurstone_mosteller": "tm_ability",
-    "irt": "irt_ability",
-}
-"""The figure that orders a ranking, where its name is another."""
 
 
 class InvalidSetting(ValueError):
