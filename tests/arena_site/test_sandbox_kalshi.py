@@ -17,6 +17,7 @@ from venue_sandbox.editions import extend_season
 from venue_sandbox.exchange import Exchange
 from venue_sandbox.http_messages import zulu
 from venue_sandbox.kalshi import Kalshi
+from venue_sandbox.script import KalshiScript
 from venue_sandbox.server import Addresses, running
 
 STARTS = datetime(2026, 3, 1, tzinfo=UTC)
@@ -173,9 +174,9 @@ def test_duplicate_questions_resolve_alike_at_both_venues(venue: Venue) -> None:
         for market in event.markets
         if "Yes" in market.outcomes
     }
-    listing = Kalshi(exchange)
+    listing = Kalshi(exchange, KalshiScript())
     compared = 0
-    for entry in listing.script.cross_listings:
+    for entry in listing.listing.cross_listings:
         event = next(event for event in listing.exchange.season.events if event.id.startswith(f"{entry.series}-"))
         for market in event.markets:
             assert venue.market(market.id)["result"] == ("yes" if polymarket_rows[entry.of, market.label] else "no")
@@ -198,7 +199,7 @@ def test_gamma_labels_options_and_exclusive_groups(venue: Venue) -> None:
 
 def test_extended_season_has_editions_at_kalshi() -> None:
     exchange = Exchange(extend_season(load_season(), 52), seed=0)
-    events = Kalshi(exchange).exchange.season.events
+    events = Kalshi(exchange, KalshiScript()).exchange.season.events
     assert len({event.id for event in events}) == len(events)
     assert len({market.id for event in events for market in event.markets}) == sum(len(e.markets) for e in events)
     for week in range(0, 52, 4):

@@ -90,12 +90,14 @@ class MarketTraits:
 
 @dataclass(frozen=True)
 class Exchange:
-    """All markets of a season under one seed; every result is a pure function of the instant and of early ends."""
+    """All markets of a season under one seed; every result is a pure function of the instant and of the requests."""
 
     season: Season
     seed: int = 0
     early: dict[str, tuple[datetime, int]] = field(default_factory=dict)
     """End and winner of each market that was resolved by request, by id."""
+    moved: dict[str, tuple[Decimal, ...]] = field(default_factory=dict)
+    """The midpoint of every outcome of each market whose price was set by request, by id."""
 
     @cached_property
     def by_id(self) -> dict[str, Market]:
@@ -187,6 +189,8 @@ class Exchange:
 
     def quotes(self, market: Market, at: datetime) -> tuple[Decimal, ...]:
         """The midpoint of every outcome while the market is open, rounded to its tick."""
+        if market.id in self.moved:
+            return self.moved[market.id]
         shaded = [_shade(chance) for chance in self.truth(market, at)]
         if len(shaded) == 2:
             first = _to_tick(shaded[0], market)

@@ -1,4 +1,4 @@
-"""Polymarket's Gamma API: the exchange's markets and events as of five minutes ago, in keyset pages."""
+"""Polymarket's Gamma API: the exchange's markets as of five minutes ago and the script's, in keyset pages."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from venue_sandbox.catalogue import Event, Market, ResolutionKind
+from venue_sandbox import rows
+from venue_sandbox.catalogue import Event, Market
 from venue_sandbox.exchange import Exchange, MarketState
 from venue_sandbox.http_messages import Refusal, Reply, Request, plain, zulu
+from venue_sandbox.rows import Row
+from venue_sandbox.script import Script
 
 LAG = timedelta(minutes=5)  # Gamma answers from a cache of that age
 CACHED = {"cache-control": f"public, max-age={LAG.seconds}"}
@@ -20,42 +24,32 @@ NESTED = ("tags", "markets")  # fields that an event lacks inside a market
 CRYPTO = ("Bitcoin", "Ethereum", "Solana", "Dogecoin")
 ZERO_ADDRESS = "0x" + "0" * 40
 
-Row = dict[str, Any]
-SortKey = Callable[[Row], Any]
+SortKey = Callable[[Any], Any]
 
 ORDERS: dict[str, SortKey] = {
-    "id": lambda row: int(row["id"]),
-    "volumeNum": lambda row: _sortable(row["volumeNum"]),
-    "liquidityNum": lambda row: _sortable(row["liquidityNum"]),
+    "id": lambda row: _sortable(row, "id"),
+    "volumeNum": lambda row: _sortable(row, "volumeNum"),
+    "liquidityNum": lambda row: _sortable(row, "liquidityNum"),
 }
 
 
-def _sortable(amount: Decimal) -> str:
-    """The amount as text that sorts as the amount does, so that a cursor can carry it exactly."""
-    return f"{amount:024.6f}"
+def _sortable(row: Any, name: str) -> str:
+    """A number as text that sorts as the number does, so that a cursor can carry it exactly; 0 for what is none."""
+    try:
+        number = Decimal(str(row[name]))
+    except (ArithmeticError, TypeError, KeyError):
+        number = Decimal(0)
+    return f"{number if number.is_finite() else 0:024.6f}"
 
 
 class Gamma:
     """The endpoints of the catalogue, one method each."""
 
-    def __init__(self, exchange: Exchange):
+    def __init__(self, exchange: Exchange, script: Script):
         self.exchange = exchange
+        self.script = script
         self._by_id = {event.id: event for event in exchange.season.events}
         self._event = lru_cache(maxsize=MAX_CACHED_EVENTS)(self._event_at)
-
-    def resolve(self, request: Request) -> Reply:
-        """Resolves a market at once, `{"market": id, "winner": 0}`, though its time has not come."""
-        try:
-            body = request.json()
-            market, winner = self.exchange.by_id[str(body["market"])], int(body["winner"])
-        except (ValueError, TypeError, KeyError):
-            raise invalid('expected {"market": the id of a market, "winner": 0}') from None
-        plain_one = market.resolution is ResolutionKind.PLAIN and market.version == "v1"
-        is_open = self.exchange.market_state(market, request.at).open
-        if not (plain_one and is_open and 0 <= winner < len(market.outcomes)):
-            raise invalid(f"market {market.id} is not open, has no such outcome, or resolves in a way of its own")
-        self.exchange.early[market.id] = (request.at, winner)
-        return self.market(request, market.id)
 
     def markets_keyset(self, request: Request) -> Reply:
         """A page of the markets that match. A larger limit than the cap is cut without a word."""
@@ -78,20 +72,24 @@ class Gamma:
     def market(self, request: Request, id: str) -> Reply:
         if not id.isascii() or not id.isdigit():
             raise invalid("id is invalid")
+        by_hand = dict(self.script.listed())
+        if id in by_hand:
+            return Reply(200, by_hand[id], CACHED)
         market = self.exchange.by_id.get(id)
         event = self._event(market.event_id, request.at - LAG) if market else None
         for row in self._rows(request, event) if event else ():
-            if row["id"] == id:
+            if row["id"] == id and id not in self.script.gone:
                 return Reply(200, row, CACHED)
         return Reply(404, {"type": "not found error", "error": "id not found"})
 
-    def _markets(self, request: Request) -> list[Row]:
+    def _markets(self, request: Request) -> list[Any]:
         """The market rows that match the request's filters, open ones unless it asks for closed ones."""
         closed = _flag(request, "closed", False)
         events = self._events(request.at - LAG, closed)
-        rows = (row for event in events for row in self._rows(request, event) if row["closed"] is closed)
+        season = ((row["id"], row) for event in events for row in self._rows(request, event))
+        listed = chain(((id, row) for id, row in season if id not in self.script.gone), self.script.listed())
         ids = request.query.get("id")
-        return [row for row in rows if ids is None or row["id"] in ids]
+        return [row for id, row in listed if _is_closed(row) is closed and (ids is None or id in ids)]
 
     def _rows(self, request: Request, event: Row) -> Iterator[Row]:
         """An event's market rows, each with the event and, with include_tag, the event's tags."""
@@ -117,31 +115,36 @@ class Gamma:
         return _event(event, states) | {"tags": _tags(event), "markets": [_market(state) for state in states]}
 
 
+def _is_closed(row: Any) -> bool:
+    """True for a closed market; a row by hand may be anything."""
+    return isinstance(row, dict) and bool(row.get("closed"))
+
+
 def invalid(why: str) -> Refusal:
     """Gamma's refusal of an invalid request."""
     return Refusal(Reply(422, {"type": "validation error", "error": why}))
 
 
 def _market(state: MarketState) -> Row:
-    """A market row: lists are JSON strings, and prices in them are strings."""
     market = state.market
     ends = _nominal_end(market)
-    row: Row = {
-        "id": market.id,
+    prices = map(plain, state.prices)
+    row = rows.gamma_market(
+        id=market.id,
+        question=market.question,
+        condition_id=market.condition_id,
+        slug=market.slug,
+        prices=dict(zip(market.outcomes, prices, strict=True)),
+        tokens=market.tokens,
+        volume=state.volume,
+        is_open=state.open,
+    ) | {
         "version": market.version,
-        "question": market.question,
-        "conditionId": market.condition_id,
-        "slug": market.slug,
         "resolutionSource": "",
         "endDate": zulu(ends),
         "liquidity": plain(state.liquidity),
         "startDate": zulu(market.lists),
         "description": _rules(market),
-        "outcomes": json.dumps(market.outcomes, ensure_ascii=False),
-        "outcomePrices": json.dumps([plain(price) for price in state.prices]),
-        "volume": plain(state.volume),
-        "active": True,
-        "closed": not state.open,
         "marketMakerAddress": "",
         "createdAt": zulu(market.lists - timedelta(hours=2)),
         "updatedAt": zulu(state.at),
@@ -157,18 +160,15 @@ def _market(state: MarketState) -> Row:
         "enableOrderBook": True,
         "orderPriceMinTickSize": market.tick,
         "orderMinSize": 5,
-        "volumeNum": state.volume,
         "liquidityNum": state.liquidity,
         "endDateIso": f"{ends:%Y-%m-%d}",
         "startDateIso": f"{market.lists:%Y-%m-%d}",
         "hasReviewedDates": True,
         "volume24hr": state.volume_24h,
-        "clobTokenIds": json.dumps(market.tokens),
         "umaBond": "500",
         "umaReward": "5",
         "volumeClob": state.volume,
         "liquidityClob": state.liquidity,
-        "acceptingOrders": state.open,
         "negRisk": market.runner is not None,
         "feesEnabled": False,
         "approved": True,
@@ -261,7 +261,7 @@ def _sort_key(request: Request) -> tuple[SortKey, bool]:
     if name not in ORDERS:
         raise invalid("order fields are not valid")
     field = ORDERS[name]
-    return (lambda row: [field(row), int(row["id"])]), not _flag(request, "ascending", True)
+    return (lambda row: [field(row), _sortable(row, "id")]), not _flag(request, "ascending", True)
 
 
 def _read_cursor(text: str) -> list[Any]:

@@ -47,14 +47,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A status, a JSON body and any further headers."""
+    """A status, a body (bytes as they are, anything else as JSON) and any further headers."""
 
     status: int
     body: Any
     headers: dict[str, str] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        return encode_json(self.body)
+        return self.body if isinstance(self.body, bytes) else encode_json(self.body)
 
 
 @dataclass(frozen=True, slots=True)

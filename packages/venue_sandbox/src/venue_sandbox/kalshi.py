@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 from unicodedata import normalize
 
+from venue_sandbox import rows
 from venue_sandbox.catalogue import SEASON, YES_NO, Days, Event, FixtureEntry, Market, Race, ResolutionKind, Season
 from venue_sandbox.exchange import Exchange, MarketState, Stage
 from venue_sandbox.http_messages import Refusal, Reply, Request, zulu
+from venue_sandbox.rows import Row
+from venue_sandbox.script import KalshiScript
 from venue_sandbox.seeded_random import seeded_random
 
 LISTING = SEASON.with_name("kalshi.json")
@@ -33,8 +35,6 @@ FILTERS = {"open": ("active",), "closed": ("closed", "determined", "disputed"), 
 CENT, HALF = Decimal("0.01"), Decimal("0.5")
 THIN = Decimal("0.17")
 """Half of the spread of a thin book."""
-
-Row = dict[str, Any]
 
 
 class _CrossListing(FixtureEntry):
@@ -58,7 +58,7 @@ class _KalshiEvent(FixtureEntry):
     untraded: tuple[str, ...] = ()
 
 
-class _Script(FixtureEntry):
+class _Listing(FixtureEntry):
     about: str
     cross_listings: tuple[_CrossListing, ...]
     events: tuple[_KalshiEvent, ...]
@@ -67,12 +67,13 @@ class _Script(FixtureEntry):
 class Kalshi:
     """The endpoints of the venue, one method each."""
 
-    def __init__(self, exchange: Exchange):
-        self.script = _Script.model_validate_json(LISTING.read_bytes())
-        events = tuple(sorted(_events(self.script, exchange.season), key=lambda event: event.id))
+    def __init__(self, exchange: Exchange, script: KalshiScript):
+        self.script = script
+        self.listing = _Listing.model_validate_json(LISTING.read_bytes())
+        events = tuple(sorted(_events(self.listing, exchange.season), key=lambda event: event.id))
         self.exchange = Exchange(replace(exchange.season, events=events), exchange.seed)
         self._by_id = {event.id: event for event in events}
-        event_by_series = {kalshi_event.series: kalshi_event for kalshi_event in self.script.events}
+        event_by_series = {kalshi_event.series: kalshi_event for kalshi_event in self.listing.events}
         self._thin: set[str] = set()
         self._untraded: set[str] = set()
         for event in events:
@@ -89,9 +90,10 @@ class Kalshi:
         nested = request.parameter("with_nested_markets") == "true"
         since = datetime.fromtimestamp(request.count("min_updated_ts", 1, invalid), UTC)
         events = [event for event in self._by_id.values() if self._updated(event, request.at) >= since]
-        rows = list(filter(None, (self._event(event, request.at, status) for event in events)))
-        page = rows[start : start + min(limit, PAGE_CAP)]
-        following = start + len(page) if start + len(page) < len(rows) else None
+        listed = list(filter(None, (self._event(event, request.at, status) for event in events)))
+        listed += self.script.events_since(since.timestamp(), FILTERS[status] if status else None)
+        page = listed[start : start + min(limit, self.script.page_cap or PAGE_CAP)]
+        following = start + len(page) if start + len(page) < len(listed) else None
         if not nested:
             for row in page:
                 del row["markets"]
@@ -99,13 +101,18 @@ class Kalshi:
 
     def markets(self, request: Request) -> Reply:
         """The markets with these tickers that the live tier has."""
+        by_hand = self.script.markets
         tickers = (request.parameter("tickers") or "").split(",")[: request.count("limit", DEFAULT_LIMIT, invalid)]
         markets = [self.exchange.by_id[ticker] for ticker in tickers if ticker in self.exchange.by_id]
         live = [market for market in markets if self._is_live(market, request.at)]
-        return Reply(200, {"markets": [self._market(market, request.at) for market in live], "cursor": ""})
+        listed = [by_hand[ticker] for ticker in tickers if ticker in by_hand]
+        return Reply(200, {"markets": [*listed, *(self._market(market, request.at) for market in live)], "cursor": ""})
 
     def market(self, request: Request, tier: str | None, ticker: str) -> Reply:
         """A market of the live or the historical tier."""
+        by_hand = self.script.historical if tier else self.script.markets
+        if ticker in by_hand:
+            return Reply(200, {"market": by_hand[ticker]})
         market, at = self.exchange.by_id.get(ticker), request.at
         if market is None or not self.exchange.is_listed(market, at) or self._is_live(market, at) is bool(tier):
             raise refused(404, "not_found", "not found")
@@ -118,7 +125,9 @@ class Kalshi:
     def _updated(self, event: Event, at: datetime) -> datetime:
         """When one of its markets last changed, in other ways than by trading."""
         traits = self.exchange.traits
-        changes = ((m.lists, m.closes, traits[m.id].proposed, traits[m.id].resolved) for m in event.markets)
+        changes = (
+            (m.lists, self.exchange.closes(m), traits[m.id].proposed, traits[m.id].resolved) for m in event.markets
+        )
         return max((change for times in changes for change in times if change <= at), default=event.markets[0].lists)
 
     def _event(self, event: Event, at: datetime, status: str | None) -> Row | None:
@@ -126,14 +135,10 @@ class Kalshi:
         markets = [self._market(market, at) for market in event.markets if self.exchange.is_listed(market, at)]
         if not any(status is None or market["status"] in FILTERS[status] for market in markets):
             return None
-        return {
-            "event_ticker": event.id,
+        return rows.kalshi_event(event.id, event.title, event.category, exclusive=event.exclusive) | {
             "series_ticker": _series(event),
-            "title": event.title,
             "sub_title": "",
-            "category": event.category,
             "collateral_return_type": "MECNET" if event.exclusive else "",
-            "mutually_exclusive": event.exclusive,
             "available_on_brokers": False,
             "exchange_index": 0,
             "markets": markets,
@@ -142,24 +147,25 @@ class Kalshi:
     def _market(self, market: Market, at: datetime) -> Row:
         state = self.exchange.market_state(market, at)
         opens, closes = market.lists, _close_time(state)
-        row: Row = {
-            "ticker": market.id,
-            "event_ticker": market.event_id,
+        row = rows.kalshi_market(
+            ticker=market.id,
+            event_ticker=market.event_id,
+            title=market.question,
+            label=market.label or "Yes",
+            status=STATUSES[state.stage],
+            closes=zulu(closes),
+            volume=state.volume,
+        ) | {
             "market_type": "binary",
-            "title": market.question,
-            "yes_sub_title": market.label or "Yes",
             "no_sub_title": market.label or "No",
-            "status": STATUSES[state.stage],
             "can_close_early": True,
             "created_time": zulu(opens - timedelta(hours=2)),
             "open_time": zulu(opens),
-            "close_time": zulu(closes),
             "expected_expiration_time": zulu(closes + timedelta(hours=1)),
             "expiration_time": zulu(closes + timedelta(days=7)),
             "latest_expiration_time": zulu(closes + timedelta(days=7)),
             "settlement_timer_seconds": 1800,
             "expiration_value": "",
-            "result": "",
             "strike_type": "custom",
             "custom_strike": {"Name": market.label} if market.label else {},
             "rules_primary": f'If the answer to "{market.question}" is {market.label or "yes"}, then the market '
@@ -168,7 +174,6 @@ class Kalshi:
             "price_level_structure": "linear_cent",
             "notional_value_dollars": "1.0000",
             "liquidity_dollars": "0.0000",
-            "volume_fp": _fixed(state.volume, 2),
             "volume_24h_fp": _fixed(state.volume_24h, 2),
             "open_interest_fp": _fixed(state.liquidity, 2),
             **self._quotes(state),
@@ -184,6 +189,7 @@ class Kalshi:
         if state.open and market.id not in self._untraded:
             # The two venues are never quite of one mind.
             lean = seeded_random(self.exchange.seed, "lean", market.id).choice((-CENT, Decimal(0), CENT))
+            lean = Decimal(0) if market.id in self.exchange.moved else lean
             middle = min(max(state.prices[0].quantize(CENT) + lean, CENT), 1 - CENT)
             half = THIN if market.id in self._thin else max(state.spread.quantize(CENT) / 2, CENT)
             bid, ask, trade = max(middle - half, Decimal(0)), min(middle + half, Decimal(1)), middle
@@ -219,12 +225,12 @@ def _result(exchange: Exchange, state: MarketState) -> Row:
 def _close_time(state: MarketState) -> datetime:
     """The nominal close, shortly before midnight in New York; of a closed market the actual one."""
     midnight = (state.market.closes + timedelta(days=1)).replace(hour=0, minute=0)
-    return midnight + timedelta(hours=3, minutes=59) if state.open else state.market.closes
+    return midnight + timedelta(hours=3, minutes=59) if state.open else state.closes
 
 
-def _events(script: _Script, season: Season) -> Iterator[Event]:
-    titles = {entry.of: entry for entry in script.cross_listings}
-    editions = {1}
+def _events(listing: _Listing, season: Season) -> Iterator[Event]:
+    titles = {entry.of: entry for entry in listing.cross_listings}
+    editions = {1} if season.events else set()
     for event in season.events:
         match = EDITION.search(event.title)
         edition = int(match[1]) if match else 1
@@ -234,7 +240,7 @@ def _events(script: _Script, season: Season) -> Iterator[Event]:
             yield _cross_listed_event(entry, event, edition)
     for number in sorted(editions):
         later = (season.recurs or timedelta(0)) * (number - 1)
-        for kalshi_event in script.events:
+        for kalshi_event in listing.events:
             for day in kalshi_event.closes:
                 yield _kalshi_event(kalshi_event, season.starts + timedelta(days=day) + later, number)
 

@@ -1,5 +1,6 @@
 """OpenRouter's API in front of the personas: completions with their cost, outages, faults and refusals."""
 
+import json
 from collections import defaultdict, deque
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -8,13 +9,15 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any
 
+from venue_sandbox import rows
 from venue_sandbox.answer_formats import terse
 from venue_sandbox.billing import BYOK_FEE, MAX_STORED, NO_CREDIT, Billing, refused
 from venue_sandbox.exchange import Exchange
 from venue_sandbox.forecasting import forecast, is_batch
 from venue_sandbox.http_messages import EventStream, Reply, Request
 from venue_sandbox.personas import PERSONAS, DecisionContext, Persona
-from venue_sandbox.prompt import Prompt
+from venue_sandbox.prompt import ModelRequest, Prompt
+from venue_sandbox.script import USAGE, Failure, ModelAnswer, Script
 from venue_sandbox.searching import Searches, offered_tool, search
 from venue_sandbox.seeded_random import seeded_random
 
@@ -45,7 +48,8 @@ ENDPOINT_FAULTS = {"missing": 404, "refused": 401, "down": 503}
 class OpenRouter:
     """The endpoints of the gateway, one method each."""
 
-    def __init__(self, exchange: Exchange, *more_exchanges: Exchange):
+    def __init__(self, script: Script, exchange: Exchange, *more_exchanges: Exchange):
+        self.script = script
         self.exchange = exchange
         self.billing = Billing()
         self._exchanges = (exchange, *more_exchanges)
@@ -103,6 +107,8 @@ class OpenRouter:
             fault = self._next_fault(name)
         if fault in ENDPOINT_FAULTS:
             raise refused(ENDPOINT_FAULTS[fault], f"the endpoint {name} is {fault}")
+        if self.script.bills is not None and name != "models":
+            return self._bill_by_hand(request.parameter("id") or name)
         billing = self.billing
         endpoints = {"generation": billing.generation, "key": billing.key, "credits": billing.credits}
         return endpoints.get(name, self.models)(request)
@@ -110,6 +116,9 @@ class OpenRouter:
     def complete(self, request: Request) -> Reply:
         """A chat completion; a repeated idempotency key gets the stored one, unless the model is down."""
         body = _body(request)
+        answer = self.script.answer(ModelRequest(body, dict(request.headers.items())))
+        if answer is not None:
+            return self._scripted(request, body["model"], answer)
         persona, _ = self._listed(request.at).get(body["model"], (None, None))
         if persona is None:
             raise refused(404, f"No endpoints found for {body['model']}.")
@@ -126,6 +135,33 @@ class OpenRouter:
             if len(self._answers) > MAX_STORED:
                 del self._answers[next(iter(self._answers))]
             return reply
+
+    def _scripted(self, request: Request, model: str, answer: Any) -> Reply:
+        """The reply with an answer of the script. It is whole, even where a stream was asked for."""
+        if isinstance(answer, Reply):
+            return answer
+        if isinstance(answer, Failure):
+            error = refused(answer.status, f"scripted {answer.status}").reply.body
+            return Reply(answer.status, answer.body or error, dict(answer.headers))
+        if not isinstance(answer, ModelAnswer):
+            answer = ModelAnswer(answer if isinstance(answer, str) else json.dumps(answer))
+        message = {"content": answer.content, "refusal": answer.refusal}
+        completion = rows.completion(
+            id=f"gen-{len(self.script.asked)}",
+            model=answer.returned_model or model,
+            provider=answer.provider,
+            created=int(request.at.timestamp()),
+            message=message | ({"annotations": answer.annotations} if answer.annotations != () else {}),
+            finish=answer.finish_reason,
+            native_finish=answer.finish_reason,
+        )
+        usage = USAGE if answer.usage is None else answer.usage
+        return Reply(200, completion | {"quantization": answer.quantization, "usage": usage})
+
+    def _bill_by_hand(self, name: str) -> Reply:
+        if data := (self.script.bills or {}).get(name):
+            return Reply(200, {"data": data})
+        raise refused(404, "not found")
 
     def _complete(self, request: Request, persona: Persona, body: dict[str, Any]) -> Reply:
         allowance, prices = body.get("max_tokens", DEFAULT_MAX_TOKENS), persona.prices
@@ -240,25 +276,12 @@ def _completion(persona: Persona, request: Request, text: str, finish: str, faul
     key = request.headers.get("Idempotency-Key", "")
     name = sha256(request.body + f"{key}{fault}".encode()).hexdigest()[:20]
     spent = fault == "length"
-    message = {
-        "role": "assistant",
-        "content": None if spent else text,
-        "refusal": None,
-        "reasoning": "Let me think." if spent else None,
-    }
-    choice = {
-        "logprobs": None,
-        "finish_reason": finish,
-        "native_finish_reason": "max_tokens" if spent else finish,
-        "index": 0,
-        "message": message,
-    }
-    return {
-        "id": f"gen-{created}-{name}",
-        "provider": f"{persona.provider} elsewhere" if fault == "provider" else persona.provider,
-        "model": persona.listing["canonical_slug"],
-        "object": "chat.completion",
-        "created": created,
-        "choices": [choice],
-        "system_fingerprint": None,
-    }
+    return rows.completion(
+        id=f"gen-{created}-{name}",
+        model=persona.listing["canonical_slug"],
+        provider=f"{persona.provider} elsewhere" if fault == "provider" else persona.provider,
+        created=created,
+        message={"content": None if spent else text, "reasoning": "Let me think." if spent else None},
+        finish=finish,
+        native_finish="max_tokens" if spent else finish,
+    )

@@ -1,6 +1,7 @@
-"""The PORTFOLIO, POSITIONS and MARKETS blocks of the arena's user message, parsed."""
+"""The blocks of the arena's user message, parsed."""
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -76,14 +77,56 @@ class Prompt:
             raise ValueError(f"the blocks are invalid: {why!r}") from why
 
 
-def block(lines: list[str], heading: str) -> tuple[list[Any], int]:
-    """The JSON values under a heading line, and the number of the line after them."""
+@dataclass(frozen=True)
+class ModelRequest:
+    """A request to a model, with the blocks of its user message as plain JSON values."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def model(self) -> str:
+        model: str = self.body["model"]
+        return model
+
+    @property
+    def user(self) -> str:
+        text: str = self.body["messages"][1]["content"]
+        return text
+
+    def block(self, heading: str) -> list[Any]:
+        return block(self.user.split("\n"), heading, float)[0]
+
+    @property
+    def portfolio(self) -> dict[str, Any]:
+        portfolio: dict[str, Any] = self.block("PORTFOLIO")[0]
+        return portfolio
+
+    @property
+    def positions(self) -> list[dict[str, Any]]:
+        return table(self.block("POSITIONS"))
+
+    @property
+    def markets(self) -> list[dict[str, Any]]:
+        return table(self.block("MARKETS"))
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        return table(self.block("QUESTIONS"))
+
+    def market_id(self, question: str) -> str:
+        market_id: str = next(row["market_id"] for row in self.markets if row["question"] == question)
+        return market_id
+
+
+def block(lines: list[str], heading: str, number: Callable[[str], Any] = Decimal) -> tuple[list[Any], int]:
+    """The JSON values under a heading line, fractions as `number` makes them, and the number of the line after them."""
     if heading not in lines:
         raise ValueError(f"there is no {heading} block")
     start = end = lines.index(heading) + 1
     while end < len(lines) and lines[end].startswith(("[", "{")):
         end += 1
-    return [json.loads(line, parse_float=Decimal) for line in lines[start:end]], end
+    return [json.loads(line, parse_float=number) for line in lines[start:end]], end
 
 
 def table(rows: list[list[Any]]) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
 
-from venue_sandbox.catalogue import load_season
+from venue_sandbox.catalogue import Season, load_season
 from venue_sandbox.clob import Clob
+from venue_sandbox.controls import Controls
 from venue_sandbox.editions import extend_season
 from venue_sandbox.exa import Exa
 from venue_sandbox.exchange import Exchange
@@ -22,8 +23,11 @@ from venue_sandbox.gamma import Gamma
 from venue_sandbox.http_messages import EventStream, Refusal, Reply, Request, zulu
 from venue_sandbox.kalshi import Kalshi
 from venue_sandbox.openrouter import OpenRouter
+from venue_sandbox.script import KalshiScript, Script
 
 HOST = "127.0.0.1"
+EMPTY_STARTS = datetime(2026, 3, 1, tzinfo=UTC)
+"""The start of a season without markets."""
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +55,27 @@ class Addresses:
 
 
 class Sandbox:
-    """All simulated services of one seed, and their clock, which stands still until it is set."""
+    """All simulated services of one seed, and their clock, which stands still until it is set.
 
-    def __init__(self, seed: int = 0, weeks: int = 0):
-        exchange = Exchange(extend_season(load_season(), weeks), seed)
-        gamma, clob, kalshi = Gamma(exchange), Clob(exchange), Kalshi(exchange)
-        openrouter = OpenRouter(exchange, kalshi.exchange)
+    `empty` leaves the markets of the season out, so that there are those of the scripts alone.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        weeks: int = 0,
+        *,
+        empty: bool = False,
+        script: Script | None = None,
+        kalshi_script: KalshiScript | None = None,
+    ):
+        self.script, self.kalshi_script = script or Script(), kalshi_script or KalshiScript()
+        season = Season(EMPTY_STARTS, ()) if empty else extend_season(load_season(), weeks)
+        exchange = Exchange(season, seed)
+        gamma, clob = Gamma(exchange, self.script), Clob(exchange, self.script)
+        kalshi = Kalshi(exchange, self.kalshi_script)
+        openrouter = OpenRouter(self.script, exchange, kalshi.exchange)
+        controls = Controls(self.script, gamma, kalshi)
         self.now = exchange.season.starts
         table: dict[str, Callable[..., Reply]] = {
             "GET /gamma/markets/keyset": gamma.markets_keyset,
@@ -70,7 +89,11 @@ class Sandbox:
             "POST /openrouter/api/v1/chat/completions": openrouter.complete,
             "GET /openrouter/api/v1/(?P<name>models|generation|key|credits)": openrouter.endpoint,
             "POST /exa/search": Exa(seed).search,
-            "POST /sandbox/resolutions": gamma.resolve,
+            "POST /sandbox/markets": controls.list_market,
+            "POST /sandbox/prices": controls.move,
+            "POST /sandbox/resolutions": controls.resolve,
+            "POST /sandbox/answers": controls.say,
+            "POST /sandbox/outages": controls.set_outages,
             "POST /sandbox/models": openrouter.end_model,
             "POST /sandbox/faults": openrouter.set_faults,
             "POST /sandbox/key": openrouter.billing.set_limits,
@@ -93,6 +116,8 @@ class Sandbox:
         return self.read_clock(request)
 
     def answer(self, request: Request) -> Reply:
+        if outage := self.script.reply(request) or self.kalshi_script.reply(request):
+            return outage
         for path, endpoint in self._routes:
             if match := path.fullmatch(f"{request.method} {request.path}"):
                 try:
