@@ -3,11 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
 from django.core.management import CommandError, call_command
+
+SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
+"""The midnight at which cohort 1 starts in tests."""
+DECISION = SUNDAY + timedelta(minutes=5)
+"""When its first decisions are due."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from tests import selection
 from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
 from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox
 from tests.guards import install_guards, remove_guards
+from tests.sandbox import Venue, addresses
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
 from tests.shared_rows import layers_of_rows
-from tests.venue import Venue
 
 settings.register_profile(
     "repeatable",
@@ -66,9 +66,8 @@ def venue_server() -> Iterator[HTTPServer]:
 def venue(venue_server: HTTPServer, settings: Any, db: None) -> Iterator[Venue]:
     """A scripted venue that the settings point at; the gateway is asked once, without retries."""
     venue_server.clear()
-    settings.GAMMA_BASE_URL = venue_server.url_for("/gamma")
-    settings.CLOB_BASE_URL = venue_server.url_for("/clob")
-    settings.OPENROUTER_BASE_URL = venue_server.url_for("/gateway")
+    for name, url in addresses(venue_server).items():
+        setattr(settings, name, url)
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     yield Venue(venue_server)
     venue_server.check_assertions()

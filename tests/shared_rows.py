@@ -9,7 +9,7 @@ from django.db import transaction
 from django.test import override_settings
 from pytest_httpserver import HTTPServer
 
-from tests.venue import Venue
+from tests.sandbox import Venue, addresses
 
 LAYERS: dict[Any, int] = {}
 """By fixture, how many layers of shared rows there are with its own; tests need those of their own layer alone."""
@@ -57,11 +57,6 @@ def scripted_venue() -> Iterator[Venue]:
     """A scripted venue that the settings point at, outside the `venue` fixture."""
     with (
         HTTPServer(threaded=True) as server,
-        override_settings(
-            GAMMA_BASE_URL=server.url_for("/gamma"),
-            CLOB_BASE_URL=server.url_for("/clob"),
-            OPENROUTER_BASE_URL=server.url_for("/gateway"),
-            ARENA_LLM_TRANSPORT_RETRIES=0,
-        ),
+        override_settings(**addresses(server), ARENA_LLM_TRANSPORT_RETRIES=0),
     ):
         yield Venue(server)

@@ -15,8 +15,8 @@ from pytest_django.live_server_helper import LiveServer
 from agents.models import Decision, Forecast, ModelCall, Receipt, Registration, Submission, Trade
 from agents.services.registrations import register_external_agent
 from tests.agent_kit.test_check import agent_file
-from tests.commands import run
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -31,9 +31,9 @@ from arena_agent.checks import (
 from arena_verifier.answer_texts import Malformed
 from markets.models import Market as StoredMarket
 from markets.models import Universe
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, SUNDAY, Venue
 
 RICH = Decimal("10000.00")
 RACE = Question("88", "Who wins?", "", True, ("Alpha", "Beta"))

@@ -12,10 +12,12 @@ from agents.models import Chain, ChainLink, Decision, Elicitation, Forecast, Mod
 from agents.records import GENESIS, canonical, link_sha256, record_sha256
 from agents.services.chain import append_to_chain
 from scoring.exports.verification.ledger_audit import verify_chain
-from tests.commands import run
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.shared_rows import scripted_venue, shared_rows
-from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue, bet
+from venue_sandbox.script import Failure
 
 RAIN = "Will it rain?"
 WEEK = timedelta(weeks=1)

@@ -23,11 +23,13 @@ from foundation.models import Run
 from foundation.process_names import process_name
 from markets.models import Universe
 from scoring.exports.verification.ledger_audit import verify_ledger
-from tests.commands import run
+from tests.answers import GEMINI, GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, Venue, bet
+from venue_sandbox.script import Failure
 
 LEASE = timedelta(minutes=6)
 RAIN = "Will it rain?"

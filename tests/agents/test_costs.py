@@ -15,11 +15,14 @@ from agents.services.call_usage import decision_costs, usage_of_family
 from agents.services.reconciliation import SETTLED
 from arena_site import jobs
 from foundation.models import Run
+from tests.answers import CLAUDE, GEMINI, GPT, GROK, HOLD
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
-from tests.commands import CommandOutput, run
+from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from tests.factories import ModelCallFactory, QuestionFactory, ask
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Failure, ModelAnswer, Prompt, Venue
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure, ModelAnswer
 
 ONE = {"family": "gpt-5.1"}
 HELD = '{"action": "HOLD", "reasoning": "-"}'
@@ -293,13 +296,13 @@ OLD_KEY, NEW_KEY = "sk-or-v1-0123456789abcdef", "sk-or-v1-fedcba9876543210"
 def test_gateways_key_is_rotated_without_a_lost_decision(venue: Venue, settings: Any) -> None:
     accepted = {OLD_KEY, NEW_KEY}
 
-    def answer(prompt: Prompt) -> Any:
+    def answer(prompt: ModelRequest) -> Any:
         return HOLD if prompt.headers["Authorization"].removeprefix("Bearer ") in accepted else Failure(401)
 
     for model in (GPT, CLAUDE, GEMINI, GROK):
         venue.says(model, answer, answer)
     venue.bills["key"] = KEY | {"usage": 5}
-    venue.server.expect_request(re.compile("/gateway/credits|/gamma/")).respond_with_json({})
+    venue.server.expect_request(re.compile("/openrouter/api/v1/credits|/gamma/")).respond_with_json({})
     settings.OPENROUTER_API_KEY = OLD_KEY
     assert run("run_decisions", DECISION, **ONE)["completed"] == 1
     settings.OPENROUTER_API_KEY = NEW_KEY  # beside the old one, which is valid still

@@ -31,13 +31,14 @@ from arena_verifier.program import verify
 from cohorts.models import Cohort
 from foundation.models import Alert
 from markets.models import Market, Outcome, Universe
+from tests.answers import GEMINI, GPT, bet, forecast, sell
 from tests.arena_site.dashboard.accounts import outcome_form, perform, sign_in
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.problems import problem
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import Cells, rewrite
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Venue, bet, forecast, sell
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 MINUTE, WEEK = timedelta(minutes=1), timedelta(weeks=1)

@@ -20,11 +20,12 @@ from agents.services.catalogue_check import check_lineup
 from agents.services.lineups import approve_lineup, preview_lineup, propose_lineup, reject_lineup
 from cohorts.models import Cohort
 from foundation.models import Alert, Run
+from tests.answers import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN
 from tests.arena_site.dashboard.accounts import perform, sign_in
 from tests.captured import CAPTURED
-from tests.commands import run
+from tests.commands import SUNDAY, run
 from tests.factories import FamilyFactory, ReleaseFactory
-from tests.venue import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Venue
+from tests.sandbox import Venue
 from venue_sandbox.server import running
 
 pytestmark = pytest.mark.django_db
@@ -185,7 +186,7 @@ def row(model: str, **changed: Any) -> dict[str, Any]:
 
 def serve(venue: Venue, body: Any, status: int = 200) -> None:
     venue.server.clear()
-    venue.server.expect_request("/gateway/models").respond_with_json(body, status=status)
+    venue.server.expect_request("/openrouter/api/v1/models").respond_with_json(body, status=status)
 
 
 def listed(venue: Venue, *rows: Any, without: tuple[str, ...] = ()) -> None:

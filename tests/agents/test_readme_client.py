@@ -12,9 +12,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from agents.models import Decision, Forecast, Trade
 from agents.services.registrations import register_external_agent
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.documentation import example_client
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.sandbox import Venue
 
 
 @pytest.fixture

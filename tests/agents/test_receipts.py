@@ -35,13 +35,13 @@ from tests.agents.test_submissions import (
     open_tasks,
     submit,
 )
-from tests.commands import run
+from tests.commands import DECISION, run
 from tests.guards import guards_removed
 from tests.problems import problem
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import Cells, read_cells, rewrite
 from tests.selection import chosen
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, Venue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 CHAIN, RECEIPTS, ATTEMPTS = "/.well-known/arena-chain.json", "/api/v1/receipts/", "/api/v1/attempts/"

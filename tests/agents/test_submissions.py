@@ -26,11 +26,12 @@ from agents.models import (
 from agents.services.registrations import add_version, register_external_agent, revoke_registration
 from foundation.models import Run
 from markets.models import Market, QuestionBatch, Universe
-from tests.commands import run
+from tests.answers import GEMINI, GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.problems import problem
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Venue, bet
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 MINUTE = timedelta(minutes=1)

@@ -27,11 +27,11 @@ from arena_site.operations.diagnosis import connection_fault
 from cohorts.models import Cohort, Methodology
 from foundation.models import Run
 from markets.models import QuestionSet
+from tests.answers import GEMINI, GPT
 from tests.arena_site.dashboard.accounts import action_path, sign_in
-from tests.commands import CommandOutput, run
+from tests.commands import SUNDAY, CommandOutput, run
 from tests.databases import PROJECT, postgres_url
 from tests.factories import AgentFactory, DecisionFactory, ModelCallFactory, ReleaseFactory, UniverseFactory
-from tests.venue import GEMINI, GPT, SUNDAY
 from venue_sandbox.personas import catalogue
 from venue_sandbox.server import Addresses, running
 

@@ -16,7 +16,8 @@ from arena_site.models import HostClaim, Worker
 from arena_site.operations.host_claims import host_id, release_host
 from cohorts.models import Cohort
 from markets.models import Market
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.commands import DECISION, SUNDAY
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 

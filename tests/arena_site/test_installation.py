@@ -20,11 +20,10 @@ from arena_site.checks import SETTINGS
 from arena_site.models import HostClaim, Worker
 from arena_site.operations import installation
 from tests.arena_site.test_doctor import diagnose, environment, failed, healthy, sandbox  # noqa: F401 - fixtures
-from tests.commands import run
+from tests.commands import SUNDAY, run
 from tests.databases import postgres_url
 from tests.factories import CohortFactory
 from tests.guards import remove_guards
-from tests.venue import SUNDAY
 from venue_sandbox.server import Addresses
 
 pytestmark = pytest.mark.django_db

@@ -20,8 +20,9 @@ from foundation.commands import CommandResult
 from foundation.models import Alert, Run
 from markets.models import Universe
 from scoring.models import Snapshot
-from tests.commands import run
-from tests.venue import SUNDAY, Failure, Venue
+from tests.commands import SUNDAY, run
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
 

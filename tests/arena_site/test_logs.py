@@ -13,9 +13,11 @@ from django.urls import reverse
 
 from agents.models import Decision
 from arena_site import logs
+from tests.answers import GPT
 from tests.arena_site.dashboard.accounts import sign_in
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 
 def test_a_record_is_one_line_of_json_with_its_fields_and_traceback() -> None:

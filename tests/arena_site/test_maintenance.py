@@ -11,9 +11,9 @@ from arena_site.models import AuditEntry
 from foundation.models import Alert
 from markets.models import QuestionSet, Universe
 from tests.arena_site.dashboard.accounts import sign_in
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.markup import get_page, visible_text
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 

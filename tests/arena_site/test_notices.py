@@ -14,9 +14,11 @@ from arena_site import jobs
 from arena_site.operations.operational_metrics import model_figures
 from foundation.models import Alert, Notice, Run
 from foundation.services.alerts import acknowledge_alerts, clear_alert, raise_alert
+from tests.answers import GPT
 from tests.commands import run
 from tests.factories import WEEK
-from tests.venue import GPT, Failure, Venue
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

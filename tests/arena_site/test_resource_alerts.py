@@ -22,12 +22,12 @@ from cohorts.models import Cohort
 from foundation.models import Alert, Run
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.arena_site.test_notices import Hook, hook  # noqa: F401 - a fixture
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.databases import ON_POSTGRES
 from tests.factories import WEEK, CohortFactory
 from tests.guards import remove_guards
 from tests.markup import get_page, visible_text
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)

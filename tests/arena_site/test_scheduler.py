@@ -12,7 +12,7 @@ from django_q.models import OrmQ, Schedule
 
 from arena_site import jobs
 from arena_site.operations.scheduler import SchedulerBroker
-from tests.venue import SUNDAY
+from tests.commands import SUNDAY
 
 pytestmark = pytest.mark.django_db
 

@@ -30,9 +30,10 @@ def play(agents: int) -> dict[str, Any]:
     from agents.models import Agent, Forecast, JournalEntry, Trade
     from agents.services.registrations import register_external_agent
     from markets.models import Market, Universe
-    from tests.commands import run
+    from tests.answers import GEMINI, GPT, GROK, bet, forecast
+    from tests.commands import DECISION, SUNDAY, run
     from tests.factories import line_up
-    from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY, Venue, bet, forecast
+    from tests.sandbox import Venue, addresses
 
     seconds: dict[str, float] = {}
 
@@ -56,9 +57,10 @@ def play(agents: int) -> dict[str, Any]:
         assert answer.status_code == 201, answer.content
 
     with HTTPServer(threaded=True) as server:
-        settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = server.url_for("/gamma"), server.url_for("/clob")
+        for name, url in addresses(server).items():
+            setattr(settings, name, url)
         settings.ALLOWED_HOSTS = ["testserver"]
-        settings.OPENROUTER_BASE_URL, settings.ARENA_LLM_TRANSPORT_RETRIES = server.url_for("/gateway"), 0
+        settings.ARENA_LLM_TRANSPORT_RETRIES = 0
         venue, tokens = Venue(server), {}
         for number in range(agents):
             name = f"Agent {number}"

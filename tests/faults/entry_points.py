@@ -10,10 +10,11 @@ from agents.models import Agent, Decision, ModelCall, Position
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, UniverseEntry
 from scoring.models import Snapshot
-from tests.commands import run
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.faults.upstream import answering
 from tests.foundation.test_http import Act
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.sandbox import Venue
 
 RAIN, CUP, NEW = "Will it rain?", "Lakers or Celtics?", "Will it snow?"
 HOUR = timedelta(hours=1)

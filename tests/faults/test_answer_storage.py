@@ -23,9 +23,12 @@ import psutil
 import pytest
 
 from foundation.draining import STOPPING
+from tests.answers import GEMINI, GPT, GROK, HOLD, forecast
+from tests.commands import DECISION, SUNDAY
 from tests.databases import PROJECT
 from tests.faults.clusters import PATIENCE_S, eventually
-from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, forecast
+from tests.sandbox import Venue, addresses
+from venue_sandbox.prompt import ModelRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
@@ -51,9 +54,7 @@ class Arena:
             "SECRET_KEY": "only-for-tests",
             "DATABASE_URL": self.database,
             "ARENA_SPOOL_DIR": str(self.spool),
-            "GAMMA_BASE_URL": self.venue.server.url_for("/gamma"),
-            "CLOB_BASE_URL": self.venue.server.url_for("/clob"),
-            "OPENROUTER_BASE_URL": self.venue.server.url_for("/gateway"),
+            **addresses(self.venue.server),
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
             "ARENA_LLM_STALL_S": str(PATIENCE_S),
             "ARENA_LINEUP": "unchecked",
@@ -262,7 +263,7 @@ def test_command_that_is_stopped_buys_nothing_more_and_keeps_what_it_bought(
 ) -> None:
     forecasts = forecast()
 
-    def answer(prompt: Prompt) -> Any:
+    def answer(prompt: ModelRequest) -> Any:
         on_file.answer.wait(PATIENCE_S)
         return HOLD if command == "run_decisions" else forecasts(prompt)
 

@@ -16,7 +16,7 @@ from agents.models import Agent, Decision, Elicitation, ModelCall, Release, Task
 from agents.services.model_calls import AnswerReading, read_answer
 from cohorts.models import Cohort, Methodology
 from markets.models import QuestionBatch
-from tests.venue import GPT
+from tests.answers import GPT
 
 pytestmark = pytest.mark.each_database
 

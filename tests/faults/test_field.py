@@ -29,13 +29,15 @@ from markets.sources.polymarket import Clob
 from markets.sources.polymarket.clob import TokenValues
 from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore
-from tests.commands import run
+from tests.answers import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.databases import PROJECT
 from tests.factories import bet as record_bet
 from tests.markup import get_page
+from tests.sandbox import Venue
 from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.page_figures import Page
-from tests.venue import CLAUDE, DECISION, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, SUNDAY, Failure, Venue, bet
+from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.each_database
 

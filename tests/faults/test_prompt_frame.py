@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from agents.models import Agent, Decision
 from foundation.json_lines import json_line
 from markets.models import Market
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, Prompt, Venue, bet
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
+from venue_sandbox.prompt import ModelRequest
 
 pytestmark = pytest.mark.each_database
 
@@ -29,7 +31,7 @@ HOSTILE = {
 HEADINGS = ["PORTFOLIO", "POSITIONS", "MARKETS"]
 
 
-def prompt_with_positions(venue: Venue, questions: Sequence[str]) -> Prompt:
+def prompt_with_positions(venue: Venue, questions: Sequence[str]) -> ModelRequest:
     """The prompt of an agent that was shown `questions` and holds a position on each of them."""
     for question in questions:
         venue.market(question)
@@ -41,7 +43,7 @@ def prompt_with_positions(venue: Venue, questions: Sequence[str]) -> Prompt:
     return next(prompt for prompt in reversed(venue.asked) if prompt.model == GPT)
 
 
-def _bets_on_everything(prompt: Prompt) -> object:
+def _bets_on_everything(prompt: ModelRequest) -> object:
     bets = [{"market_id": row["market_id"], "side": "YES", "amount": 100} for row in prompt.markets]
     return {"action": "BET", "bets": bets, "reasoning": "all of them"}
 

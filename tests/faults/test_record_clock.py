@@ -17,7 +17,7 @@ from markets.models import Market, Outcome, PriceObservation
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import run
 from tests.factories import SnapshotFactory
-from tests.venue import Venue
+from tests.sandbox import Venue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.each_database]
 MINUTE = timedelta(minutes=1)

@@ -10,9 +10,9 @@ import stamina
 
 from foundation.models import Run
 from markets.models import Market, Outcome
-from tests.commands import run
+from tests.commands import SUNDAY, run
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
-from tests.venue import SUNDAY, Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.each_database
 

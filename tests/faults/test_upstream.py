@@ -22,7 +22,7 @@ from tests.commands import run
 from tests.faults.entry_points import ENTRY_POINTS, HOUR, EntryPoint, facts
 from tests.faults.upstream import FAULTS, TIMEOUT_S, TINY_TIMEOUT_S, faulty
 from tests.foundation.test_http import Act
-from tests.venue import Venue
+from tests.sandbox import Venue, addresses
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
 
@@ -62,8 +62,11 @@ other JSON with 200     fails 1    part 1    skips 1    fails 1   stale 1     st
 bytes that are no text  fails 2    part 2    fails 2    fails 2   stale 2     stale 2    stale 2     stale 2   books 2
 """
 
-ADDRESSES = {"GAMMA_BASE_URL": "/gamma", "CLOB_BASE_URL": "/clob", "OPENROUTER_BASE_URL": "/gateway"}
-TIMEOUTS = dict.fromkeys(ADDRESSES, "ARENA_VENUE_TIMEOUT_S") | {"OPENROUTER_BASE_URL": "ARENA_LLM_TIMEOUT_S"}
+TIMEOUTS = {
+    "GAMMA_BASE_URL": "ARENA_VENUE_TIMEOUT_S",
+    "CLOB_BASE_URL": "ARENA_VENUE_TIMEOUT_S",
+    "OPENROUTER_BASE_URL": "ARENA_LLM_TIMEOUT_S",
+}
 
 
 def _cells() -> dict[tuple[str, str], tuple[str, int | None]]:
@@ -98,8 +101,7 @@ def entered(
     """An entry point, its state built once: what a test does to it is undone with the test's own transaction."""
     entry_point: EntryPoint = request.param
     venue_server.clear()
-    addresses = {name: venue_server.url_for(path) for name, path in ADDRESSES.items()}
-    with django_db_blocker.unblock(), override_settings(**addresses), transaction.atomic():
+    with django_db_blocker.unblock(), override_settings(**addresses(venue_server)), transaction.atomic():
         venue = Venue(venue_server)
         entry_point.prepare(venue)
         yield entry_point, [entry_point.before(venue)] if entry_point.before else []

@@ -14,10 +14,12 @@ from django.db.models import Count
 from agents.models import Decision, Elicitation, Forecast, ModelCall
 from agents.services import model_calls
 from markets.models import Question
-from tests.commands import run
+from tests.answers import GPT, HOLD, forecast
+from tests.commands import DECISION, run
 from tests.faults.upstream import FAULTS, Fault, answering, faulty
 from tests.foundation.test_http import Act, saying
-from tests.venue import DECISION, GPT, HOLD, Failure, Venue, forecast
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
 

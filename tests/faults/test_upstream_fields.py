@@ -17,10 +17,12 @@ from werkzeug import Request, Response
 from agents.models import Decision, Position
 from foundation.models import Run
 from markets.models import Market, Outcome
-from tests.commands import run
+from tests.answers import HOLD
+from tests.commands import DECISION, SUNDAY, run
 from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import DECISION, HOLD, SUNDAY, Prompt, Venue
+from tests.sandbox import Venue, addresses
+from venue_sandbox.prompt import ModelRequest
 
 pytestmark = [
     pytest.mark.usefixtures("retries_without_waits"),
@@ -328,7 +330,7 @@ def test_field_of_a_completion(venue: Venue, settings: Any, name: str) -> None:
     values: dict[str, str] = {}
 
     def answer(request: Request) -> Response:
-        model = Prompt(request.get_json(), {}).model
+        model = ModelRequest(request.get_json(), {}).model
         if model not in values:
             values[model] = WRONG[1:][len(values)]
         return Response(json.dumps(replace_field(COMPLETION | {"model": model}, name, values[model])))
@@ -341,6 +343,6 @@ def test_field_of_a_completion(venue: Venue, settings: Any, name: str) -> None:
     fallbacks = {value for value, decision in decided.items() if decision.fallback}
     assert (failed, fallbacks) == tuple(set(listed.split()) for listed in FIELDS[name])
     assert (ran.code, ran["failed"], ran["completed"]) == (int(bool(failed)), len(failed), 7 - len(failed))
-    settings.OPENROUTER_BASE_URL = venue.server.url_for("/gateway")
+    settings.OPENROUTER_BASE_URL = addresses(venue.server)["OPENROUTER_BASE_URL"]
     later = run("run_decisions", DECISION + timedelta(hours=1))
     assert (later.code, later["asked"], later["completed"]) == (0, len(failed), len(failed))

@@ -16,10 +16,10 @@ from cohorts.models import Methodology
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, PriceObservation
 from markets.services.prices import update_prices
-from tests.commands import run
+from tests.commands import SUNDAY, run
 from tests.faults.entry_points import bought_all
 from tests.faults.upstream import Fault, answering, faulty
-from tests.venue import SUNDAY, Venue
+from tests.sandbox import Venue
 
 pytestmark = [
     pytest.mark.usefixtures("retries_without_waits"),
@@ -208,7 +208,11 @@ def test_markets_whose_look_ups_fail_keep_no_other_from_being_settled(venue: Ven
     broken = {venue.row(questions[number])["id"] for number in (0, 1, 2, 3, 5)}
 
     def look_up(request: Request) -> Response:
-        return Response("", 500) if request.path.rsplit("/", 1)[1] in broken else venue._market(request)
+        return (
+            Response("", 500)
+            if request.path.rsplit("/", 1)[1] in broken
+            else venue.respond(request, request.path.replace("/odd", "/gamma"))
+        )
 
     venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(look_up)
     settings.GAMMA_BASE_URL = venue.server.url_for("/odd")
@@ -273,7 +277,11 @@ def test_venue_without_a_list_by_id_is_asked_for_each_market(venue: Venue, setti
 
     def look_up(request: Request) -> Response:
         listed = request.path.endswith("/keyset")
-        return Response(json.dumps({"markets": [other_market]}), status) if listed else venue._market(request)
+        return (
+            Response(json.dumps({"markets": [other_market]}), status)
+            if listed
+            else venue.respond(request, request.path.replace("/odd", "/gamma"))
+        )
 
     venue.server.expect_request(re.compile("^/odd/markets/")).respond_with_handler(look_up)
     settings.GAMMA_BASE_URL = venue.server.url_for("/odd")

@@ -12,10 +12,12 @@ from django.utils import timezone
 from agents.models import Decision
 from foundation import run_log
 from foundation.models import Run
-from tests.commands import run
+from tests.answers import GPT
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import MarketFactory, RunFactory
 from tests.markup import element, elements, get_page, links, table_rows, visible_text
-from tests.venue import DECISION, GPT, SUNDAY, Failure, Venue
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -21,9 +21,9 @@ from foundation.http import HttpService
 from foundation.models import Alert, Run
 from foundation.process_names import process_name
 from foundation.services.runs import begin_run
-from tests.commands import run
+from tests.commands import SUNDAY, run
+from tests.sandbox import Venue
 from tests.threads import all_at_once
-from tests.venue import SUNDAY, Venue
 
 pytestmark = pytest.mark.django_db
 SILENCE = timedelta(seconds=61)

@@ -10,8 +10,8 @@ from markets.models import Market, OrderBook
 from markets.services.order_books import stored_levels
 from markets.sources.polymarket.clob import parse_levels
 from markets.sources.polymarket.parsing import parse_market
-from tests.commands import run
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 RAIN, SNOW = "Will it rain?", "Will it snow?"

@@ -12,8 +12,8 @@ from markets.question_selection import CandidateOption, QuestionCandidate, rank_
 from markets.selection_rule import SelectionRule
 from markets.services.market_storage import canonical_category
 from markets.thresholds import nested_chains
-from tests.commands import run
-from tests.venue import SUNDAY, Venue
+from tests.commands import SUNDAY, run
+from tests.sandbox import Venue
 
 AT = datetime(2026, 3, 8, 2, tzinfo=UTC)
 RULE = SelectionRule(

@@ -13,9 +13,9 @@ from cohorts.models import Methodology
 from markets.models import Market, Universe
 from markets.services.universes import NoMarkets, freeze_universe
 from markets.sources.polymarket import Clob
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 FROZEN = WEEK + timedelta(minutes=5)

@@ -15,11 +15,12 @@ from django.test import Client
 from agents.models import Forecast, ModelCall
 from markets.models import QuestionBatch
 from scoring.exports.public_datasets import names_to_drop
-from tests.commands import run
+from tests.answers import GEMINI, GPT, GROK, forecast
+from tests.commands import SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GEMINI, GPT, GROK, SUNDAY, Venue, forecast
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from scoring.models import ForecastScore
 from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
 from tests.commands import run
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, resolve
-from tests.venue import Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)

@@ -27,7 +27,7 @@ from tests.factories import (
     PriceObservationFactory,
     SnapshotFactory,
 )
-from tests.venue import Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from scoring.models import Snapshot
 from scoring.services.snapshots import take_snapshots
 from tests.bulk_factories import Portfolios, create_portfolios
 from tests.factories import chain_all
-from tests.venue import Venue
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.slow
 

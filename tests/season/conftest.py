@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.kalshi import Kalshi
+from tests.sandbox import Kalshi, Venue, kalshi_address
 from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
-from tests.venue import Venue
 
 # The season is an SQLite file whatever the suite runs on: comparing its figures once is enough.
 collect_ignore_glob = (
@@ -20,7 +19,7 @@ collect_ignore_glob = (
 @pytest.fixture
 def kalshi(venue: Venue, settings: Any) -> Kalshi:
     """The second venue beside the first, both among the arena's sources."""
-    settings.KALSHI_BASE_URL = venue.server.url_for("/kalshi")
+    settings.KALSHI_BASE_URL = kalshi_address(venue.server)
     settings.ARENA_SOURCES = ("polymarket", "kalshi")
     return Kalshi(venue.server)
 

@@ -51,16 +51,13 @@ def main(file: Path) -> None:
     from django.test import override_settings
     from pytest_httpserver import HTTPServer
 
+    from tests.sandbox import addresses, kalshi_address
+
     call_command("migrate", verbosity=0)
     with HTTPServer(threaded=True) as server:
-        addresses = {
-            "GAMMA_BASE_URL": server.url_for("/gamma"),
-            "CLOB_BASE_URL": server.url_for("/clob"),
-            "KALSHI_BASE_URL": server.url_for("/kalshi"),
-            "OPENROUTER_BASE_URL": server.url_for("/gateway"),
-        }
+        urls = addresses(server) | {"KALSHI_BASE_URL": kalshi_address(server)}
         with override_settings(
-            **addresses, ARENA_SOURCES=["polymarket", "kalshi"], ARENA_LLM_TRANSPORT_RETRIES=0, ALLOWED_HOSTS=["*"]
+            **urls, ARENA_SOURCES=["polymarket", "kalshi"], ARENA_LLM_TRANSPORT_RETRIES=0, ALLOWED_HOSTS=["*"]
         ):
             play(server, file)
     users()
@@ -70,22 +67,10 @@ def play(server: Any, file: Path) -> None:
     import stamina
 
     from agents.services.registrations import register_external_agent
-    from tests.kalshi import Kalshi
-    from tests.venue import (
-        CLAUDE,
-        DECISION,
-        DEEPSEEK,
-        GEMINI,
-        GPT,
-        GROK,
-        KIMI,
-        QWEN,
-        SUNDAY,
-        Failure,
-        ModelAnswer,
-        Venue,
-        forecast,
-    )  # fmt: skip
+    from tests.answers import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, forecast
+    from tests.commands import DECISION, SUNDAY
+    from tests.sandbox import Kalshi, Venue
+    from venue_sandbox.script import Failure, ModelAnswer
 
     day, week, hour = timedelta(days=1), timedelta(weeks=1), timedelta(hours=1)
     venue, kalshi = Venue(server), Kalshi(server)

@@ -21,10 +21,10 @@ import httpx
 import pytest
 
 from arena_site.operations.processes import stop, web_server
+from tests.commands import SUNDAY
 from tests.databases import PROJECT, copy_test_database
 from tests.season.full_season import ENDS_AFTER
 from tests.shared_files import made_at, made_once
-from tests.venue import SUNDAY
 
 PATIENCE_S = 60
 OWN_SETTINGS = ("ARENA_", "DJANGO_", "SECRET_KEY", "GAMMA_", "CLOB_", "OPENROUTER_", "KALSHI_", "DATABASE_URL")

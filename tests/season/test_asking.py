@@ -9,9 +9,11 @@ import pytest
 from agents.models import ModelCall, Release
 from cohorts.models import Methodology
 from foundation.models import Alert
-from tests.commands import run
+from tests.answers import GPT, HOLD
+from tests.commands import DECISION, run
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, HOLD, Failure, ModelAnswer, Venue
+from venue_sandbox.script import Failure, ModelAnswer
 
 ONE = {"family": "gpt-5.1"}
 WEEK = timedelta(weeks=1)

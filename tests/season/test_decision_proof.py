@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from agents.models import Decision, Instruction, Trade
-from tests.commands import run
+from tests.answers import GPT, bet
+from tests.commands import DECISION, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import standalone_violations
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, Venue, bet
 
 RAIN = "Will it rain?"
 

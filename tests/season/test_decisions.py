@@ -8,24 +8,13 @@ import pytest
 from agents.models import Agent, Decision, Instruction, ModelCall, Position, Trade
 from markets.models import Market, Universe
 from scoring.models import Leaderboard
-from tests.commands import run
+from tests.answers import CLAUDE, GEMINI, GPT, GROK, HOLD, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import (
-    CLAUDE,
-    DECISION,
-    GEMINI,
-    GPT,
-    GROK,
-    HOLD,
-    SUNDAY,
-    Failure,
-    ModelAnswer,
-    Prompt,
-    Venue,
-    bet,
-    sell,
-)
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure, ModelAnswer
 
 pytestmark = pytest.mark.slow
 
@@ -324,7 +313,7 @@ def test_with_less_than_200_no_bet_is_legal_and_the_prompt_says_so(opened: Venue
     run("run_decisions", DECISION)
     run("sync_markets", SUNDAY + WEEK)
     run("run_decisions", DECISION + WEEK)
-    prompt: Prompt = [p for p in opened.asked if p.model == GEMINI][1]
+    prompt: ModelRequest = [p for p in opened.asked if p.model == GEMINI][1]
     assert Decimal(prompt.portfolio["cash"]) < 200
     assert prompt.portfolio["max_bet"] == "0.00"
     assert "no bet is legal" in decision(GEMINI, week=2).error

@@ -30,12 +30,13 @@ from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
 from markets.services.evidence import evidence_sha256
 from scoring.exports.verification.ledger_audit import verify_forecasts
-from tests.commands import CommandOutput, run
+from tests.commands import SUNDAY, CommandOutput, run
 from tests.faults.test_prompt_frame import HOSTILE
 from tests.guards import remove_guards
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import read_cells, rewrite
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import SUNDAY, Prompt, Venue
+from venue_sandbox.prompt import ModelRequest
 from venue_sandbox.server import running
 
 MONDAY = SUNDAY + timedelta(days=1, hours=2)
@@ -83,7 +84,7 @@ def shown(query: str = RAIN) -> list[EvidenceSnippet]:
     return list(EvidenceSnippet.objects.filter(entry__question__text=query).order_by("entry", "position"))
 
 
-def prompts(venue: Venue) -> list[Prompt]:
+def prompts(venue: Venue) -> list[ModelRequest]:
     return [prompt for prompt in venue.asked if "\nEVIDENCE\n" in prompt.user]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils.text import Truncator
 
+from tests.commands import SUNDAY
 from tests.season import formats
 from tests.season.full_season import ENDS_AFTER
 from tests.season.page_figures import Row, by
@@ -28,7 +29,6 @@ from tests.season.season_api import (
     trade_columns,
 )
 from tests.selection import chosen
-from tests.venue import SUNDAY
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,14 @@ from django.core.management import call_command
 
 from agents.models import Elicitation, Forecast, ModelCall
 from markets.models import QuestionBatch, QuestionEntry, QuestionOption
+from tests.answers import GEMINI, GPT, GROK, forecast
 from tests.commands import run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.season.test_forecasts import MONDAY, RAIN
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GEMINI, GPT, GROK, Failure, ModelAnswer, Venue, forecast
+from venue_sandbox.script import Failure, ModelAnswer
 
 
 def ask(venue: Venue) -> None:

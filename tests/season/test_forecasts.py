@@ -14,11 +14,14 @@ import time_machine
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release
 from markets.models import Market, Question, QuestionEntry, QuestionSet
 from markets.services.questions import fingerprint
+from tests.answers import GEMINI, GPT, bet, forecast, sell
 from tests.arena_site.dashboard.accounts import action_path, sign_in
-from tests.commands import CommandOutput, run
+from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from tests.factories import approved, line_up
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast, sell
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure, ModelAnswer
 
 pytestmark = pytest.mark.slow
 
@@ -65,12 +68,12 @@ def question(text: str) -> Question:
     return Question.objects.get(text=text)
 
 
-def prompt_of(venue: Venue, *, priced: bool = True) -> Prompt:
+def prompt_of(venue: Venue, *, priced: bool = True) -> ModelRequest:
     """The first prompt of an arm."""
     return next(prompt for prompt in venue.asked if (prompt.questions[0]["prices"] is not None) == priced)
 
 
-def row_of(prompt: Prompt, text: str) -> dict[str, Any]:
+def row_of(prompt: ModelRequest, text: str) -> dict[str, Any]:
     return next(row for row in prompt.questions if row["question"] == text)
 
 
@@ -271,10 +274,10 @@ def test_malformed_answers_are_asked_again_and_end_as_declined(opened: Venue) ->
     assert "malformed 3 times" in task.error
 
 
-def cut_after(complete_count: int) -> Callable[[Prompt], ModelAnswer]:
+def cut_after(complete_count: int) -> Callable[[ModelRequest], ModelAnswer]:
     """An answer whose tokens run out in the forecast after so many whole ones."""
 
-    def answer(prompt: Prompt) -> ModelAnswer:
+    def answer(prompt: ModelRequest) -> ModelAnswer:
         text = json.dumps(forecast()(prompt))
         starts = [match.start() for match in re.finditer('{"question_id"', text)]
         return ModelAnswer(text[: starts[complete_count] + 40], finish_reason="length")

@@ -16,10 +16,11 @@ from agents.models import Forecast, Trade
 from agents.services.registrations import register_external_agent
 from arena_verifier.program import verify
 from markets.models import Market
-from tests.commands import run
+from tests.answers import GPT, GROK, bet, forecast
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import Cells, rewrite
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, forecast
 
 RAIN = "Will it rain?"
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)

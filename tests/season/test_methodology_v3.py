@@ -18,12 +18,15 @@ from arena_verifier.answers import forecast_of_samples
 from cohorts.models import Cohort, Methodology
 from foundation import failpoints
 from markets.models import QuestionBatch, QuestionSet
-from tests.commands import CommandOutput, run
+from tests.answers import GPT, GROK, bet, forecast
+from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Failure, ModelAnswer, Prompt, Venue, bet, forecast
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure, ModelAnswer
 
 DAY = timedelta(days=1)
 MONDAY = SUNDAY + DAY + timedelta(hours=2)
@@ -55,7 +58,7 @@ def row_of(table: list[dict[str, Any]], text: str) -> dict[str, Any]:
     return next(row for row in table if row["question"] == text)
 
 
-def prompts_by_condition(venue: Venue, model: str = GPT) -> dict[str, Prompt]:
+def prompts_by_condition(venue: Venue, model: str = GPT) -> dict[str, ModelRequest]:
     """The first prompt of a model under each condition, in the order of the batches."""
     arms = QuestionBatch.objects.filter(number=1).values_list("arm", flat=True)
     return dict(zip(arms, [prompt for prompt in venue.asked if prompt.model == model], strict=True))
@@ -115,7 +118,7 @@ def test_both_protocols_show_the_same_facts_of_a_market(opened: Venue) -> None:
     assert (short["spread"], short["volume_24h_usd"]) == (0.01, None)
 
 
-def prompts_by_condition_of_last_run(venue: Venue) -> dict[str, Prompt]:
+def prompts_by_condition_of_last_run(venue: Venue) -> dict[str, ModelRequest]:
     prompts = [prompt for prompt in venue.asked if prompt.model == GPT and "QUESTIONS" in prompt.user]
     arms = QuestionBatch.objects.filter(number=1).values_list("arm", flat=True)
     return dict(zip(arms, prompts, strict=True))
@@ -137,7 +140,7 @@ def schema_sent(venue: Venue, block: str) -> dict[str, Any]:
 
 
 def test_rationale_and_reasons_come_before_the_numbers(opened: Venue) -> None:
-    def reasoned(prompt: Prompt) -> Any:
+    def reasoned(prompt: ModelRequest) -> Any:
         answer = bet(RAIN, "YES", 100)(prompt)
         answer["bets"][0]["reason"] = "the sky is dark"
         return answer
@@ -160,7 +163,7 @@ def test_answers_under_v2_keep_no_reason_of_a_bet(venue: Venue) -> None:
     venue.market(RAIN)
     venue.start_first_cohort()
 
-    def reasoned(prompt: Prompt) -> Any:
+    def reasoned(prompt: ModelRequest) -> Any:
         answer = bet(RAIN, "YES", 100)(prompt)
         answer["bets"][0]["reason"] = "unasked"
         return answer
@@ -272,7 +275,7 @@ def test_half_of_the_samples_is_enough_and_how_many_is_said(sampled: Venue, tmp_
 
 
 def test_sample_that_was_cut_counts_for_the_questions_it_answered(sampled: Venue, tmp_path: Path) -> None:
-    def cut(prompt: Prompt) -> Any:
+    def cut(prompt: ModelRequest) -> Any:
         answer_text = json.dumps(yes(0.7)(prompt))
         return ModelAnswer(answer_text[: answer_text.rindex('{"question_id"') + 5], finish_reason="length")
 

@@ -11,11 +11,11 @@ from django.test import Client
 
 from agents.models import Trade
 from markets.models import Market, Outcome, QuestionEntry, Universe
-from tests.commands import run
+from tests.answers import GPT, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
-from tests.kalshi import Kalshi
 from tests.markup import get_page, visible_text
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet, sell
+from tests.sandbox import Kalshi, Venue
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 RAIN, PLAYED = "Will it rain?", "Will A win on 2026-03-07?"

@@ -9,9 +9,10 @@ from django.test import Client
 
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, UniverseEntry
-from tests.commands import run
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.markup import element, get_page
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.sandbox import Venue
 
 RAIN, SNOW = "Will it rain?", "Will it snow?"
 DAY = timedelta(days=1)

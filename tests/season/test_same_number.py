@@ -13,11 +13,12 @@ from django.urls import reverse
 
 from agents.models import Family
 from scoring.models import Leaderboard
-from tests.commands import run
+from tests.answers import CLAUDE, GPT, GROK, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.markup import element, get_page
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import CLAUDE, DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from agents.services.run_settings import set_condition_paused
 from cohorts.models import Methodology
 from foundation.models import Run
 from markets.models import UniverseEntry
-from tests.commands import CommandOutput, run
-from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY
+from tests.answers import GEMINI, GPT, GROK
+from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from venue_sandbox.server import Addresses, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]

@@ -11,9 +11,8 @@ from markets.models import Market, Question, QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
 from tests.guards import guards_removed
-from tests.kalshi import Kalshi
 from tests.markup import get_page, table_rows, visible_text
-from tests.venue import Venue
+from tests.sandbox import Kalshi, Venue
 
 GAME = "Team A vs Team B"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -41,13 +41,16 @@ from agents.services.task_records import envelope_record
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort
 from markets.models import Market, QuestionEntry, Universe
+from tests.answers import GEMINI, GPT, GROK, bet, forecast, sell
 from tests.arena_site.dashboard.accounts import perform, sign_in
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import AgentFactory, RunFactory, line_up
 from tests.markup import elements, get_page
+from tests.sandbox import Venue
 from tests.selection import some_or_every
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY, ModelAnswer, Prompt, Venue, bet, forecast, sell
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import ModelAnswer
 
 pytestmark = pytest.mark.slow
 
@@ -66,10 +69,10 @@ API = "/api/v1/"
 CONTENT_OF_DECISION = ("action", "fallback", "reasoning", "error", "tokens_output", "cost_usd")
 
 
-def secretly(script: Callable[[Prompt], Any]) -> Callable[[Prompt], Any]:
+def secretly(script: Callable[[ModelRequest], Any]) -> Callable[[ModelRequest], Any]:
     """The answer with the secret in its reasoning."""
 
-    def answer(prompt: Prompt) -> Any:
+    def answer(prompt: ModelRequest) -> Any:
         answer_body = script(prompt)
         if "forecasts" in answer_body:
             return {"forecasts": [row | {"rationale": SECRET} for row in answer_body["forecasts"]]}

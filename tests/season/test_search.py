@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from werkzeug import Response
 
 from agents.models import Elicitation, Forecast, ModelCall, Release
 from agents.services.registrations import register_external_agent
@@ -17,14 +16,18 @@ from agents.services.run_settings import set_condition_paused
 from cohorts.models import Methodology
 from markets.models import QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
+from tests.answers import GPT, forecast
 from tests.arena_site.dashboard.accounts import sign_in
 from tests.captured import CAPTURED
-from tests.commands import CommandOutput, run
+from tests.commands import SUNDAY, CommandOutput, run
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GPT, SUNDAY, Failure, ModelAnswer, Prompt, Venue, forecast
+from venue_sandbox.http_messages import Reply
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure, ModelAnswer
 
 RAIN = "Will it rain?"
 ASKED_AT = SUNDAY + timedelta(days=1, hours=2)
@@ -61,10 +64,12 @@ def cited(url: Any, title: Any = "A page", content: Any = "Clouds.") -> dict[str
     return {"type": "url_citation", "url_citation": citation}
 
 
-def found(*annotations: Any, usage: Any = None, finish_reason: str = "stop", **message: Any) -> Callable[[Prompt], Any]:
+def found(
+    *annotations: Any, usage: Any = None, finish_reason: str = "stop", **message: Any
+) -> Callable[[ModelRequest], Any]:
     """An answer with forecasts, these annotations and this usage."""
 
-    def answer(prompt: Prompt) -> ModelAnswer:
+    def answer(prompt: ModelRequest) -> ModelAnswer:
         content = message.get("content", json.dumps(forecast()(prompt)))
         return ModelAnswer(content, usage=usage, finish_reason=finish_reason, annotations=annotations)
 
@@ -123,14 +128,14 @@ def test_schema_beside_the_tool_is_as_it_was_tested(venue: Venue, flag: Any, ask
 # what is read
 
 
-def captured_answers(prompt: Prompt, *, streamed: bool) -> Response:
+def captured_answers(prompt: ModelRequest, *, streamed: bool) -> Reply:
     """A captured answer with the text of this prompt's forecasts."""
     lines = [json.loads(line) for line in (CAPTURED / "openrouter" / "web_search.jsonl").read_text().splitlines()]
     text = json.dumps(forecast()(prompt))
     if not streamed:
         body = lines[0]["body"] | {"model": GPT}
         body["choices"][0]["message"]["content"] = text
-        return Response(json.dumps(body), content_type="application/json")
+        return Reply(200, body)
     *head, end = lines[1]["body"].replace("deepseek/deepseek-chat", GPT).split("\n\n"), ""
     events = [event for event in head[0] if event]
     chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
@@ -138,7 +143,7 @@ def captured_answers(prompt: Prompt, *, streamed: bool) -> Response:
     last_events = [event for event in events if '"finish_reason":"stop"' in event]
     at = text_events.index(last_events[0])
     events = [*text_events[:at], f"data: {json.dumps(chunk)}", *text_events[at:]]
-    return Response("\n\n".join(events) + "\n\n" + end, content_type="text/event-stream")
+    return Reply(200, ("\n\n".join(events) + "\n\n" + end).encode(), {"Content-Type": "text/event-stream"})
 
 
 @pytest.mark.captured
@@ -256,11 +261,11 @@ def test_answer_that_was_shown_an_excluded_host_is_marked(venue: Venue, url: str
 def test_searches_of_which_no_result_is_known_count_on_no_board(venue: Venue, tmp_path: Path, streamed: bool) -> None:
     usage = searched(1, cost=0.0133176, cost_details=OWN_COSTS)
 
-    def answer(prompt: Prompt) -> Response:
+    def answer(prompt: ModelRequest) -> Reply:
         message = {"role": "assistant", "content": json.dumps(forecast()(prompt))}
         choice = {"index": 0, "finish_reason": "stop", "delta" if streamed else "message": message}
         text = json.dumps({"id": "gen-2", "model": GPT, "choices": [choice], "usage": usage})
-        return Response(f"data: {text}\n\ndata: [DONE]\n\n" if streamed else text)
+        return Reply(200, (f"data: {text}\n\ndata: [DONE]\n\n" if streamed else text).encode())
 
     venue.says(GPT, answer)
     assert ask()["recorded"] == 1

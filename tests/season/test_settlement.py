@@ -19,11 +19,13 @@ from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
 from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore, Leaderboard, Snapshot
-from tests.commands import run
+from tests.answers import GEMINI, GPT, GROK, HOLD, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import bet as record_bet
 from tests.factories import line_up
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GEMINI, GPT, GROK, HOLD, SUNDAY, Prompt, Venue, bet, sell
+from venue_sandbox.prompt import ModelRequest
 
 pytestmark = [pytest.mark.usefixtures("retries_without_waits"), pytest.mark.slow]
 
@@ -286,9 +288,9 @@ def test_market_gone_from_its_venue_is_called_out_and_its_positions_stay(holding
 
 
 def test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold(opened: Venue) -> None:
-    prompts: list[Prompt] = []
+    prompts: list[ModelRequest] = []
 
-    def seen(prompt: Prompt) -> Any:
+    def seen(prompt: ModelRequest) -> Any:
         prompts.append(prompt)
         return sell(RAIN, 100)(prompt)
 

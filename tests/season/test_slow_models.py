@@ -21,12 +21,15 @@ from scoring.exports.verification.ledger_audit import verify_ledger
 from scoring.models import BrierScore, Snapshot
 from scoring.services.snapshots import take_snapshots
 from tests.agents.test_settlement_beside_purchases import wait_for_waiting_session
-from tests.commands import run
+from tests.answers import CLAUDE, GEMINI, GPT, GROK, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import WEEK, AgentFactory, SnapshotFactory, line_up
 from tests.factories import bet as bet_of
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.threads import all_at_once
-from tests.venue import CLAUDE, DECISION, GEMINI, GPT, GROK, SUNDAY, Failure, Prompt, Venue, bet, sell
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Failure
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 MICROSECOND = timedelta(microseconds=1)
@@ -94,7 +97,7 @@ def test_live_run_dates_each_answer_by_the_clock(opened: Venue, settings: Any, t
     snapshots: list[int] = []
 
     def after_seven_minutes(answer: Any) -> Any:
-        def think(prompt: Prompt) -> Any:
+        def think(prompt: ModelRequest) -> Any:
             settings.ARENA_CLOCK += 7 * MINUTE
             snapshots.append(all_at_once(lambda: run("take_snapshots"))[0].code)
             return answer(prompt)

@@ -11,11 +11,12 @@ from cohorts.models import Cohort
 from markets.models import Market, Outcome, PriceObservation
 from scoring.models import Leaderboard, Snapshot
 from scoring.services.snapshots import delete_snapshots
-from tests.commands import run
+from tests.answers import GPT, GROK, bet, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, GROK, SUNDAY, Venue, bet, sell
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 

@@ -13,11 +13,11 @@ from cohorts.models import Methodology
 from foundation.models import Alert, Run
 from markets.models import Market, Outcome, PriceObservation, Universe
 from markets.services import sync
-from tests.commands import run
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.faults.upstream import TINY_TIMEOUT_S
 from tests.foundation.test_http import misbehaving, silent
-from tests.kalshi import Kalshi
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.sandbox import Kalshi, Venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
@@ -116,14 +116,14 @@ def test_catalogue_is_walked_once_a_day_and_what_changed_is_read_in_between(venu
     kalshi.requests.clear()
     ran = run("sync_markets", SUNDAY + HOUR)
     assert (ran.code, ran["seen"], ran["created"], ran["updated"], ran["closed"]) == (0, 4, 1, 3, 1)
-    assert kalshi.requests == ["/kalshi/events", "/kalshi/markets"]
+    assert kalshi.requests == ["GET /kalshi/trade-api/v2/events", "GET /kalshi/trade-api/v2/markets"]
     assert (yes("Ann").price, at_kalshi("Ann").question) == (Decimal("0.70"), f"{PREMIER} – Ann")
     assert at_kalshi("Bo").status == "closed"
     assert set(Market.objects.listed("kalshi").values_list("event_id", flat=True)) == {"KX1", "KX2", "KX3"}
 
     kalshi.requests.clear()
     run("sync_markets", SUNDAY + DAY)
-    assert "/kalshi/markets" not in kalshi.requests
+    assert "GET /kalshi/trade-api/v2/markets" not in kalshi.requests
     assert set(Market.objects.listed("kalshi").values_list("listed_at", flat=True)) == {SUNDAY + DAY}
 
 
@@ -141,7 +141,7 @@ def test_venue_that_refuses_such_requests_is_walked_each_time_with_one_warning(
     venue: Venue, kalshi: Kalshi, caplog: pytest.LogCaptureFixture
 ) -> None:
     (row,) = kalshi.event(PREMIER, "Ann")
-    kalshi.unfiltered = True
+    kalshi.refused.add("/kalshi/trade-api/v2/events?min_updated_ts")
     run("sync_markets", SUNDAY)
     kalshi.quote(row, "0.5900", "0.6100")
     for event in kalshi.events.values():
@@ -210,10 +210,10 @@ def test_markets_that_can_not_be_read_do_not_hold_up_the_others(
 def test_walk_that_failed_is_repeated_by_the_next_sync(venue: Venue, kalshi: Kalshi) -> None:
     for number in range(5):
         kalshi.event(f"Contest {number}?", "One")
-    kalshi.dies_midway = True
+    kalshi.down.add("/kalshi/trade-api/v2/events?cursor")
     ran = run("sync_markets", SUNDAY)
     assert (ran.code, ran["created"]) == (1, 2)
-    kalshi.dies_midway = False
+    kalshi.down.clear()
     assert run("sync_markets", SUNDAY + HOUR)["created"] == 3
     assert Market.objects.listed("kalshi").count() == 5
 
@@ -234,7 +234,7 @@ def test_sync_between_walks_reads_little_however_much_is_listed_or_changed(venue
         for row in event:
             row["rules_primary"] = "It resolves to Yes if so. " * 40
         kalshi.events[event[0]["event_ticker"]]["updated"] = int((SUNDAY - DAY).timestamp())
-    kalshi.page = 200
+    kalshi.page_cap = 200
     run("sync_markets", SUNDAY)
     assert Market.objects.filter(source="kalshi").count() == 750
     assert kalshi.sent > 9_000_000
@@ -286,7 +286,7 @@ def test_market_without_a_price_is_left_out_and_costs_no_price_on_record(venue: 
 
 
 def test_thousand_rows_left_out_for_one_reason_are_not_a_thousand_lines(venue: Venue, kalshi: Kalshi) -> None:
-    kalshi.page = 200
+    kalshi.page_cap = 200
     for row in kalshi.event(PREMIER, *(f"Candidate {number}" for number in range(1000))):
         kalshi.quote(row, "0.0000", "0.0000")
     assert run("sync_markets", SUNDAY)["skipped"] == 1000
@@ -369,7 +369,10 @@ def test_asked_market_is_looked_up_wherever_it_ranks_until_it_is_final(venue: Ve
     assert at_kalshi("Ann").status == at_kalshi("Bo").status == "closed"
     kalshi.requests.clear()
     run("sync_markets", SUNDAY + 40 * DAY)
-    assert kalshi.requests == ["/kalshi/events", "/kalshi/markets/KX1-0"]  # nobody waits for Bo any more
+    assert kalshi.requests == [
+        "GET /kalshi/trade-api/v2/events",
+        "GET /kalshi/trade-api/v2/markets/KX1-0",
+    ]  # nobody waits for Bo any more
     kalshi.end(rows, "finalized", "no", "0.0000")
     run("check_resolutions", SUNDAY + 40 * DAY)
     assert at_kalshi("Ann").winning_side == "NO"
@@ -403,14 +406,14 @@ def season(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
 def test_kalshi_that_is_down_fails_the_sync_and_stops_nothing(
     venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]]
 ) -> None:
-    kalshi.down = True
+    kalshi.down.add("kalshi")
     venue.market("Will it snow?")
     ran = run("sync_markets", SUNDAY + DAY)
     assert (ran.code, ran["created"], ran["updated"]) == (1, 1, 1)
     assert ran.stderr.startswith("kalshi: ")
     assert len(ran.stderr.strip().splitlines()) <= 2
     assert at_kalshi("Ann").refreshed_at == SUNDAY
-    kalshi.down = False
+    kalshi.down.clear()
     assert run("sync_markets", SUNDAY + 2 * DAY).code == 0
     assert at_kalshi("Ann").refreshed_at == SUNDAY + 2 * DAY
 
@@ -418,7 +421,7 @@ def test_kalshi_that_is_down_fails_the_sync_and_stops_nothing(
 def test_kalshi_that_is_down_does_not_stop_polymarkets_settlement(
     venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]]
 ) -> None:
-    kalshi.down = True
+    kalshi.down.add("kalshi")
     venue.resolve(RAIN, "Yes")
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"], ran["positions_settled"]) == (1, 1, 1)

@@ -17,8 +17,9 @@ from cohorts.management.commands import sync_markets as sync_command
 from cohorts.models import Methodology
 from foundation.models import Run
 from markets.models import Market, Outcome, PriceObservation
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 

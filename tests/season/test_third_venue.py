@@ -27,9 +27,9 @@ from markets.sources.base import (
 )
 from markets.sources.field_parsers import line, or_none, price
 from markets.sources.registry import SOURCES
-from tests.commands import run
+from tests.commands import DECISION, SUNDAY, run
 from tests.markup import element, get_page
-from tests.venue import DECISION, SUNDAY, Venue
+from tests.sandbox import Venue
 
 DAY = timedelta(days=1)
 

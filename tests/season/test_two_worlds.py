@@ -16,11 +16,14 @@ from django.test import Client
 
 from agents.models import Envelope, Forecast, Trade
 from agents.services.registrations import register_external_agent
-from tests.commands import run
+from tests.answers import GEMINI, GPT, GROK, bet, forecast, sell
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
+from tests.sandbox import Venue
 from tests.season.test_sealed_answers import crawl
 from tests.selection import some_or_every
-from tests.venue import DECISION, GEMINI, GPT, GROK, SUNDAY, ModelAnswer, Prompt, Venue, bet, forecast, sell
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import ModelAnswer
 
 RAIN, SNOW, HAIL = "Will it rain?", "Will it snow?", "Will it hail?"
 WEEK, MINUTE = timedelta(weeks=1), timedelta(minutes=1)
@@ -38,7 +41,7 @@ def holding(reasoning: str, usage: dict[str, Any]) -> Any:
 
 
 def answered(script: Any, usage: dict[str, Any]) -> Any:
-    def answer(prompt: Prompt) -> Any:
+    def answer(prompt: ModelRequest) -> Any:
         return ModelAnswer(json.dumps(script(prompt) | {"reasoning": "x" * usage["completion_tokens"]}), usage=usage)
 
     return answer

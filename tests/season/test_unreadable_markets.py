@@ -8,10 +8,10 @@ import pytest
 
 from foundation.models import Alert
 from markets.models import Market
+from tests.answers import GPT, bet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
-from tests.commands import run
-from tests.kalshi import Kalshi
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Kalshi, Venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 

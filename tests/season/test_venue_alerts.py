@@ -9,8 +9,9 @@ import time_machine
 from arena_site.operations.alert_watch import watch_alerts
 from foundation.models import Alert
 from markets.models import Market
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, Venue, bet
+from tests.answers import GPT, bet
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 

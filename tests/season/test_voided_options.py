@@ -13,16 +13,16 @@ from arena_verifier.program import verify
 from markets.models import Question, QuestionOption
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import ForecastScore
-from tests.commands import run
+from tests.answers import GEMINI, GPT, forecast
+from tests.commands import SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
-from tests.kalshi import Kalshi
 from tests.markup import get_page
 from tests.markup import table_rows as page_rows
+from tests.sandbox import Kalshi, Venue, kalshi_address, take_over
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import rewrite
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import GEMINI, GPT, SUNDAY, Venue, forecast, take_over
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def ask(venue: Venue) -> Kalshi:
     """The second venue with five independent options, on which one model stated STATED, the other even ones."""
     kalshi = Kalshi(venue.server)
     kalshi.event(STRIKEOUTS, *PLAYERS, exclusive=False)
-    address = venue.server.url_for("/kalshi")
+    address = kalshi_address(venue.server)
     with override_settings(KALSHI_BASE_URL=address, ARENA_SOURCES=("polymarket", "kalshi")):
         run("sync_markets", SUNDAY)
         line_up(GPT, GEMINI)

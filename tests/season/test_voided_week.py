@@ -14,12 +14,13 @@ from agents.models import Decision, Trade
 from arena_site.models import AuditEntry
 from arena_verifier.program import verify
 from cohorts.models import Cohort
-from tests.commands import run
+from tests.answers import GPT, GROK, HOLD, bet
+from tests.commands import DECISION, SUNDAY, run
 from tests.factories import line_up
 from tests.markup import get_page, visible_text
+from tests.sandbox import Venue
 from tests.scoring.exports.forgery import rewrite
 from tests.shared_rows import shared_rows_at_venue
-from tests.venue import DECISION, GPT, GROK, HOLD, SUNDAY, Venue, bet
 
 pytestmark = pytest.mark.django_db
 WEEK, DAY = timedelta(weeks=1), timedelta(days=1)

@@ -8,27 +8,28 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from werkzeug import Response
-
-from tests.venue import HOLD, Failure, ModelAnswer, Prompt, Script
+from tests.answers import HOLD
+from venue_sandbox.http_messages import Reply
+from venue_sandbox.prompt import ModelRequest
+from venue_sandbox.script import Answer, Failure, ModelAnswer
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 40, "cost": 0.002}
 EVENT = b"data: "
 WAIT = {"id": "g", "choices": [{"message": {"content": "Wait."}, "finish_reason": "stop"}], "usage": USAGE}
 
 
-def answer_of(dice: Random) -> Callable[[Prompt], Any]:
+def answer_of(dice: Random) -> Callable[[ModelRequest], Any]:
     """A sensible answer to whatever is asked: bets and sales at random, or a probability for each option."""
     seed = dice.random()
 
-    def answer(prompt: Prompt) -> Any:
+    def answer(prompt: ModelRequest) -> Any:
         chance = Random(seed)
         return _forecasts(prompt, chance) if "\nQUESTIONS\n" in prompt.user else _decision(prompt, chance)
 
     return answer
 
 
-def _forecasts(prompt: Prompt, chance: Random) -> Any:
+def _forecasts(prompt: ModelRequest, chance: Random) -> Any:
     forecasts = []
     for question in prompt.questions:
         first = round(chance.uniform(0.05, 0.9), 3)
@@ -39,7 +40,7 @@ def _forecasts(prompt: Prompt, chance: Random) -> Any:
     return {"forecasts": forecasts}
 
 
-def _decision(prompt: Prompt, chance: Random) -> Any:
+def _decision(prompt: ModelRequest, chance: Random) -> Any:
     if prompt.positions and chance.random() < 0.4:
         held = chance.choice(prompt.positions)
         percentage = chance.choice([25, 50, 100, 33.3, 0])
@@ -53,11 +54,11 @@ def _decision(prompt: Prompt, chance: Random) -> Any:
     return {"action": "BET", "bets": bets, "reasoning": "more of it"} if bets else HOLD
 
 
-def streamed(dice: Random, *, end: Any = "stop", native: Any = "stop", done: bool = True, cut: bool = False) -> Script:
+def streamed(dice: Random, *, end: Any = "stop", native: Any = "stop", done: bool = True, cut: bool = False) -> Answer:
     """A sensible answer as a stream in three pieces, ended or cut as told."""
     script = answer_of(dice)
 
-    def answer(prompt: Prompt) -> Response:
+    def answer(prompt: ModelRequest) -> Reply:
         text = json.dumps(script(prompt))
         pieces = [text[:7], text[7 : len(text) // 2], "" if cut else text[len(text) // 2 :]]
         events = [_event(prompt, {"delta": {"content": piece}}) for piece in pieces]
@@ -68,11 +69,11 @@ def streamed(dice: Random, *, end: Any = "stop", native: Any = "stop", done: boo
     return answer
 
 
-def damaged(dice: Random) -> Script:
+def damaged(dice: Random) -> Answer:
     """A sensible stream in which one event can not be read."""
     script, place = answer_of(dice), dice.randrange(3)
 
-    def answer(prompt: Prompt) -> Response:
+    def answer(prompt: ModelRequest) -> Reply:
         text = json.dumps(script(prompt))
         events = [_event(prompt, {"delta": {"content": piece}}) for piece in (text[:9], text[9:30], text[30:])]
         events[place] = events[place][: len(events[place]) // 2]
@@ -82,24 +83,25 @@ def damaged(dice: Random) -> Script:
     return answer
 
 
-def _event(prompt: Prompt, choice: Any, **body: Any) -> bytes:
+def _event(prompt: ModelRequest, choice: Any, **body: Any) -> bytes:
     return json.dumps({"id": "gen-1", "model": prompt.model, "choices": [{"index": 0, **choice}], **body}).encode()
 
 
-def _stream(events: list[bytes], *, done: bool) -> Response:
+def _stream(events: list[bytes], *, done: bool) -> Reply:
     lines = [EVENT + event + b"\n\n" for event in events]
-    return Response(b"".join([*lines, EVENT + b"[DONE]\n\n"] if done else lines), content_type="text/event-stream")
+    content = b"".join([*lines, EVENT + b"[DONE]\n\n"] if done else lines)
+    return Reply(200, content, {"Content-Type": "text/event-stream"})
 
 
-def _fixed(**fields: Any) -> Callable[[Random], Script]:
+def _fixed(**fields: Any) -> Callable[[Random], Answer]:
     return lambda dice: ModelAnswer(**fields)
 
 
-def _failing(status: int) -> Callable[[Random], Script]:
+def _failing(status: int) -> Callable[[Random], Answer]:
     return lambda dice: Failure(status)
 
 
-ENDS: dict[str, Callable[[Random], Script]] = {
+ENDS: dict[str, Callable[[Random], Answer]] = {
     "a stream": streamed,
     "a stream without reasons": lambda dice: streamed(dice, end=None, native=None),
     "a stream without [DONE]": lambda dice: streamed(dice, end=None, native=None, done=False),
@@ -107,7 +109,7 @@ ENDS: dict[str, Callable[[Random], Script]] = {
     "a stream cut by its length": lambda dice: streamed(dice, end="length", native="max_tokens", cut=True),
     "a stream with an unreadable event": damaged,
     "prose": _fixed(content="I would rather wait."),
-    "prose, no native reason": lambda dice: Response(json.dumps(WAIT), content_type="application/json"),
+    "prose, no native reason": lambda dice: Reply(200, WAIT),
     "nothing, unbilled": _fixed(content="", usage={"prompt_tokens": 900, "completion_tokens": 0, "cost": 0}),
     "nothing, billed": _fixed(content="", usage=USAGE),
     "nothing, by the network": _fixed(content="", finish_reason="network_error"),

@@ -4,6 +4,7 @@
 """
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ from pytest_httpserver import HTTPServer
 
 from tests.databases import ON_POSTGRES, database_copies
 from tests.faults.processes import NO_SANDBOX, CommandRunner
+from tests.sandbox import Venue
 from tests.simulation.world import World
-from tests.venue import Venue
+from venue_sandbox.server import Addresses
 
 pytestmark = pytest.mark.each_database
 
 FIRST, _, LAST = os.environ.get("ARENA_SEEDS", "15-29" if ON_POSTGRES else "0-14").partition("-")
-SERVICES = {"gamma": "/gamma", "clob": "/clob", "openrouter": "/gateway"}
 
 
 @pytest.mark.slow
@@ -28,7 +29,8 @@ def test_record_stays_sound_in_a_world_of_faults(
     seed: int, migrated: str, django_db_blocker: Any, tmp_path: Path
 ) -> None:
     with HTTPServer(threaded=True) as server, database_copies(tmp_path) as database:
-        addresses = NO_SANDBOX | {name: server.url_for(path) for name, path in SERVICES.items()}
+        running = asdict(Addresses.at(server.port))
+        addresses = NO_SANDBOX | {name: running[name] for name in ("gamma", "clob", "openrouter")}
         runner = CommandRunner(addresses, database, django_db_blocker.unblock, migrated)
         world = World(seed, runner, Venue(server))
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.venue import Venue
+from tests.sandbox import Venue
 
 SHAPES: list[tuple[str, Any]] = [
     ("version", "v9"),
@@ -117,7 +117,7 @@ def goes_down_or_comes_up(venue: Venue, dice: Random) -> str:
     if venue.down:
         venue.down.clear()
         return "every service is up"
-    service = dice.choice(["gamma", "clob", "gateway"])
+    service = dice.choice(["gamma", "clob", "openrouter"])
     venue.down.add(service)
     return f"{service} is down"
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import psycopg
 
-from tests.commands import CommandOutput
+from tests.answers import GEMINI, GPT
+from tests.commands import SUNDAY, CommandOutput
 from tests.faults.ledger_state import answers_bought_twice
 from tests.faults.processes import CommandRunner, Kill, loaded_modules
+from tests.sandbox import Venue
 from tests.simulation.gateway_ends import ENDS, answer_of
 from tests.simulation.venue_faults import VENUE_FAULTS, heal
-from tests.venue import GEMINI, GPT, SUNDAY, Venue
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 MODELS = (GPT, GEMINI)
@@ -113,7 +114,7 @@ class World:
             self._note(fault(self.venue, self.dice))
         for model in MODELS:
             names = self.dice.choices(list(ENDS), k=self.dice.randrange(3))
-            self.venue.scripts[model].clear()
+            self.venue.answers[model].clear()
             for name in names:
                 self.venue.says(model, ENDS[name](self.dice))
             self.venue.says(model, *(answer_of(self.dice) for _ in range(4)))

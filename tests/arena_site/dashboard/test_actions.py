@@ -61,8 +61,8 @@ from tests.factories import (
     resolve,
 )
 from tests.markup import elements, get_page, visible_text
+from tests.sandbox import Venue
 from tests.selection import one_per_rule
-from tests.venue import Venue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NOW = WEEK + timedelta(minutes=40)

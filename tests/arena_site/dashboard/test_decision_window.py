@@ -7,9 +7,11 @@ import time_machine
 from django_q.models import OrmQ
 
 from arena_site import jobs
+from tests.answers import GPT
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
-from tests.commands import run
-from tests.venue import GPT, SUNDAY, Failure, Venue
+from tests.commands import SUNDAY, run
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
 FREEZE = SUNDAY + timedelta(minutes=5)

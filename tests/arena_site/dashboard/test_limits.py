@@ -8,9 +8,10 @@ import pytest
 from agents.models import Forecast, RunSetting
 from arena_site.models import AuditEntry
 from foundation.models import Run
+from tests.answers import GPT
 from tests.arena_site.dashboard.accounts import REASON, action_path, perform, sign_in
-from tests.commands import run
-from tests.venue import DECISION, GPT, SUNDAY, Venue
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 
 pytestmark = pytest.mark.django_db
 NOW = DECISION

@@ -21,10 +21,12 @@ from foundation.models import Alert
 from foundation.services.alerts import raise_alert
 from markets.models import Market
 from markets.services.venue_health import refresh_stale_prices
+from tests.answers import GPT, KIMI
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
-from tests.commands import run
+from tests.commands import SUNDAY, run
 from tests.factories import WEEK
-from tests.venue import GPT, KIMI, SUNDAY, Failure, Venue
+from tests.sandbox import Venue
+from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
 NOW = WEEK + timedelta(minutes=40)
@@ -70,9 +72,9 @@ def test_account_without_credit_is_one_problem(season: Venue) -> None:
 def test_refused_key_is_one_problem(season: Venue) -> None:
     """The job that asks for bills tells of it too."""
     season.says(GPT, Failure(401), Failure(401))
-    season.server.expect_oneshot_request("/gateway/key").respond_with_data("", status=401)
+    season.server.expect_oneshot_request("/openrouter/api/v1/key").respond_with_data("", status=401)
     assert run("run_decisions", NOW).code == 1
-    season.server.expect_oneshot_request("/gateway/key").respond_with_data("", status=401)
+    season.server.expect_oneshot_request("/openrouter/api/v1/key").respond_with_data("", status=401)
     assert run("reconcile_costs", NOW).code == 1
     assert open_kinds() == {"tasks-failed", "job-failed"}
     (problem,) = problems()

@@ -10,25 +10,12 @@ import pytest
 from django.db import transaction
 
 from markets.models import Market
-from tests.commands import run
+from tests.answers import CLAUDE, GEMINI, GPT, GROK, KIMI, QWEN, bet, forecast, sell
+from tests.commands import DECISION, SUNDAY, run
+from tests.sandbox import Venue
 from tests.shared_files import made_once
 from tests.shared_rows import scripted_venue
-from tests.venue import (
-    CLAUDE,
-    DECISION,
-    GEMINI,
-    GPT,
-    GROK,
-    KIMI,
-    QWEN,
-    SUNDAY,
-    Failure,
-    ModelAnswer,
-    Venue,
-    bet,
-    forecast,
-    sell,
-)
+from venue_sandbox.script import Failure, ModelAnswer
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 RAIN, CUP, SNOW = "Will it rain?", "=SUM(A1)+Lakers", "Will it snow?"

@@ -16,9 +16,9 @@ from pytest_httpserver import HTTPServer
 
 from agents.models import Decision, Family
 from foundation.models import Run
+from tests.answers import GEMINI
 from tests.commands import CommandOutput, run
 from tests.scoring.exports.conftest import END
-from tests.venue import GEMINI
 
 pytestmark = [pytest.mark.slow, pytest.mark.own_database]
 

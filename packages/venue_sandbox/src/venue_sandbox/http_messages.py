@@ -99,7 +99,10 @@ class Refusal(Exception):
 
 
 def encode_json(body: Any) -> bytes:
-    return json.dumps(body, ensure_ascii=False, default=_number).encode()
+    try:
+        return json.dumps(body, ensure_ascii=False, default=_number).encode()
+    except UnicodeEncodeError:  # half a character can only be sent escaped
+        return json.dumps(body, default=_number).encode()
 
 
 def plain(number: Decimal) -> str:

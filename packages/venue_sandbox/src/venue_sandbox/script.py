@@ -63,7 +63,7 @@ class Outages:
             return None
         names = {request.path.split("/")[1], request.path, *(f"{request.path}?{name}" for name in request.query)}
         if names & self.refused:
-            return Reply(400, {"error": {"code": "bad_request", "message": "refused by the script"}})
+            return Reply(400, {"error": {"code": "bad_request"}})
         return Reply(503, "<html>down</html>") if names & self.down else None
 
 
