@@ -13,13 +13,9 @@ from django.db.models.functions import Concat
 
 from agents.models import Decision, Elicitation, Envelope, Instruction, ModelCall, RefusedForecast, Task
 from agents.records import FORECAST, TRADING, sha256
+from arena_verifier.chains import AMOUNTS, CALL, INSTRUCTION
 from foundation.json_lines import instant_text, json_number
 
-CALL_COLUMNS = (
-    "sequence", "attempt", "model", "returned_model", "provider", "quantization", "result", "finish_reason", "error",
-    "prompt_sha256", "raw_response",
-)  # fmt: skip
-TRADE_AMOUNTS = ("shares", "price", "amount", "cost_basis", "realized_pnl")
 UNANSWERED = ("sent", "lost")
 """Results of calls that no record holds: their answer may still be stored, as a late one."""
 
@@ -27,7 +23,7 @@ UNANSWERED = ("sent", "lost")
 def task_record(task: Task, call: ModelCall | None) -> dict[str, Any]:
     """The canonical record of a completed task that ended with a call."""
     in_time = task.calls.filter(late=False).exclude(result__in=UNANSWERED).order_by("sequence")
-    calls = list(in_time.values(*CALL_COLUMNS))
+    calls = list(in_time.values(*CALL, "raw_response"))
     for row in calls:
         row["raw_response"] = sha256(row["raw_response"])
     common = {
@@ -79,15 +75,14 @@ def _decision_record(decision: Decision) -> dict[str, Any]:
     assert decision.decided_at is not None
     cohort, agent = decision.cohort, decision.agent
     instructions = Instruction.objects.filter(call__decision=decision).order_by("call__sequence", "sequence")
-    columns = ("sequence", "kind", "payload", "executed", "reason")
     trades = _parts(
         decision.trades.order_by("sequence"),
-        ("sequence", "kind", "implied_confidence", *TRADE_AMOUNTS),
+        ("sequence", "kind", "implied_confidence", *AMOUNTS),
         market=Concat("market__source", Value(":"), "market__external_id"),
         side="outcome__side",
     )
     for trade in trades:
-        for name in TRADE_AMOUNTS:
+        for name in AMOUNTS:
             trade[name] = json_number(trade[name])
     return {
         "protocol": TRADING,
@@ -100,7 +95,7 @@ def _decision_record(decision: Decision) -> dict[str, Any]:
         "action": str(decision.action),
         "fallback": decision.fallback,
         "reasoning": sha256(decision.reasoning),
-        "instructions": _parts(instructions, columns, call="call__sequence"),
+        "instructions": _parts(instructions, INSTRUCTION, call="call__sequence"),
         "trades": trades,
         "decided_at": instant_text(decision.decided_at),
     }
