@@ -13,6 +13,7 @@ from jinja2 import Undefined
 from markupsafe import Markup, escape
 
 from arena_site.pages import filters
+from scoring.leaderboard_keys import skill_percent
 
 
 def exact(value: Any) -> str:
@@ -36,6 +37,20 @@ def as_data(write: Callable[..., str]) -> Callable[..., str]:
         return filters.DASH if missing else data_element(value, write(value, *args))
 
     return element
+
+
+def skill(bss_uniform: Any) -> str:
+    """The skill over equal probabilities, in percent as the API has it."""
+    missing = bss_uniform is None or isinstance(bss_uniform, Undefined)
+    return filters.DASH if missing else data_element(skill_percent(bss_uniform), filters.skill(bss_uniform))
+
+
+_format_as = as_data(filters.format_as)
+
+
+def format_as(value: Any, kind: str, *args: int) -> str:
+    """A number of the kind of this name, for tables whose rows or columns differ in kind."""
+    return skill(value) if kind == "skill" else _format_as(value, kind, *args)
 
 
 def times(value: Any, factor: int, kind: str, *args: int) -> str:

@@ -17,7 +17,7 @@ from agents.records import canonical
 from arena_site.pages import filters
 from arena_site.pages.board_order import column_value
 from arena_site.pages.citations import chart_citation, dated_query, image_code
-from arena_site.pages.data_elements import as_data, margin, times
+from arena_site.pages.data_elements import as_data, format_as, margin, times
 from arena_site.pages.formulas import block_formula, inline_formula
 from arena_site.pages.glossary import TERMS
 from arena_site.pages.navigation import SECTIONS, section_of
@@ -66,8 +66,8 @@ FILTERS = (
     "sampling", "single_line", "tick_label", "timestamp", "untrusted",
 )  # fmt: skip
 FIGURES = (
-    "cost", "count", "dollars", "format_as", "fraction", "money", "net_return", "number", "p_value", "percent", "price",
-    "return_margin", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score", "skill",
+    "cost", "count", "dollars", "fraction", "money", "net_return", "number", "p_value", "percent", "price",
+    "return_margin", "score", "seconds", "signed_money", "signed_number", "signed_percent", "signed_score",
 )  # fmt: skip
 """The filters that write numbers, in <data> elements; the global `plain` has them as text."""
 DJANGO_FILTERS = (
@@ -83,7 +83,7 @@ def environment(**options: Any) -> Environment:
     for module, names in ((filters, FILTERS), (defaultfilters, DJANGO_FILTERS)):
         env.filters |= {name: _undefined_as_none(getattr(module, name)) for name in names}
     env.filters |= {name: as_data(getattr(filters, name)) for name in FIGURES}
-    env.filters |= {"margin": as_data(margin), "times": as_data(times)}
+    env.filters |= {"format_as": format_as, "margin": as_data(margin), "times": as_data(times)}
     env.filters |= {"block_formula": block_formula, "inline_formula": inline_formula}
     env.filters |= {"canonical": canonical, "json_script": json_script}
     env.tests["none"] = lambda value: value is None or isinstance(value, Undefined)

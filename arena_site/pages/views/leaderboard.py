@@ -67,6 +67,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     context = {
         "selection": selection,
         "as_of": as_of,
+        "board_pk": board.pk,
         "computed_at": computed_at,
         "headline": headline,
         "citation": citation(

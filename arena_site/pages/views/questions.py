@@ -48,7 +48,7 @@ FORECAST_COLUMNS = (
     *("release__model_id", "score__brier", "score__market_brier"),
 )
 TRADE_COLUMNS = (
-    *("agent__family_id", "agent__cohort_id", "outcome__side", "market__question"),
+    *("agent__family_id", "agent__cohort_id", "outcome__side", "market_id", "market__question"),
     *("decision_id", "executed_at", "price", "amount", "implied_confidence"),
 )
 FORECAST_PAGE_COLUMNS = (

@@ -1,6 +1,7 @@
 """The trading leaderboard, and returns by weeks since a cohort's start."""
 
 from operator import attrgetter, itemgetter
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -56,6 +57,7 @@ def trading(request: HttpRequest) -> HttpResponse:
         {
             "selection": selection,
             "as_of": as_of,
+            "json_query": urlencode(selection.of("methodology", "category", "as_of")),
             "computed_at": computed_at,
             "headline": headline,
             "largest_bet": "" if headline is None or as_of else largest_bet_sentence(headline.leader),
