@@ -126,7 +126,8 @@ def test_the_leaderboard_of_the_protocol_holds_families_and_references(client: C
     assert body["count"] == 7 + 5
     assert rows[GPT]["brier"] == pytest.approx((0.09 + 0.01) / 2)
     assert (rows[GPT]["family"], rows[GPT]["rank"], rows["market"]["family"]) == (GPT, 1, None)
-    assert rows["kimi-k2"]["brier"] is None
+    assert rows[GPT]["skill_percent"] == pytest.approx(80), "0.25 of equal probabilities, less 0.05"
+    assert (rows["kimi-k2"]["brier"], rows["kimi-k2"]["skill_percent"]) == (None, None)
     blind = {row["forecaster"]: row for row in get(client, "leaderboard/", protocol="forecast", arm="blind")["results"]}
     assert blind[GPT]["brier"] == pytest.approx(0.25)
     of_weather = get(client, "leaderboard/", protocol="forecast", category="Weather", methodology="v2")
