@@ -26,6 +26,7 @@ from tests import selection
 from tests.databases import ON_POSTGRES, PROJECT, copy_test_database, database_copies, restore_initial_rows, table_names
 from tests.faults.processes import NO_SANDBOX, CommandRunner, sandbox
 from tests.guards import install_guards, remove_guards
+from tests.ledger import ledger_violations
 from tests.sandbox import Venue, addresses
 from tests.season.running_site import own_site, season_database, site  # noqa: F401 - fixtures
 from tests.shared_rows import layers_of_rows
@@ -184,6 +185,15 @@ def pytest_collection_finish() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(selection.Summary(config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Verifies the ledger after each test with a venue, unless the test is marked `forged_record`."""
+    yield
+    has_venue = "venue" in getattr(item, "fixturenames", ())
+    if has_venue and not item.get_closest_marker("forged_record") and (violations := ledger_violations()):
+        pytest.fail("the ledger's verification names:\n" + "\n".join(violations), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

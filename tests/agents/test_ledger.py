@@ -21,7 +21,7 @@ from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_market
 from arena_verifier.decisions import Answer, Bet, Sell
 from markets.models import Market
-from scoring.exports.verification.ledger_audit import verify_ledger
+from scoring.exports.verification.ledger_audit import violations_about
 from scoring.selectors.valuations import valuations
 from tests.factories import (
     WEEK,
@@ -121,7 +121,7 @@ class Season:
         realized = sum((p.realized_pnl for p in agent.positions.all()), Decimal(0))
         unrealized = sum((p.unrealized_pnl for p in agent.positions.filter(status="open")), Decimal(0))
         assert realized + unrealized == worth.total - OPENING == worth.pnl
-        assert verify_ledger().violations == []
+        assert violations_about("accounts") == []
 
     def _move(self, prices: list[str]) -> None:
         for market, text in zip(self.markets, prices, strict=True):
@@ -248,7 +248,7 @@ def test_partial_sales_add_up_to_the_whole_position(percentages: list[str]) -> N
     position = Position.objects.get()
     assert (position.status, position.shares, position.cost_basis) == ("closed", 0, 0)
     assert position.realized_pnl == sum(t.amount for t in sales) - bought.amount
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
 
 
 @pytest.mark.parametrize(("shares_price", "payout"), [("0.3", "333.33"), ("0.9999", "100.01"), ("0.0001", "1000000")])
@@ -288,7 +288,7 @@ def played() -> Agent:
     sale(position, "10", price="0.33")
     resolve(won, "YES")
     resolve(cancelled, None)
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
     chain_all()
     return agent
 
@@ -353,7 +353,7 @@ def test_change_of_a_millionth_share_is_found_at_its_position(played: Agent) -> 
     for row, position in ((sold, sold.position_id), (Position.objects.get(status="open"), sold.position_id)):
         with undone():
             add_one_unit(row._meta.db_table, "shares", row.pk, places=6)
-            assert any(f"position {position} (open) has shares" in line for line in verify_ledger().violations)
+            assert any(f"position {position} (open) has shares" in line for line in violations_about("accounts"))
 
 
 @pytest.mark.parametrize("kind", ["deposit", "buy", "sell", "payout", "refund"])

@@ -11,7 +11,7 @@ from agents.models import Settlement
 from agents.services import ledger
 from agents.services.resolutions import Resolution
 from agents.services.settlement import settle_markets
-from scoring.exports.verification.ledger_audit import verify_ledger
+from scoring.exports.verification.ledger_audit import violations_about
 from tests.factories import WEEK, AgentFactory, MarketFactory, bet
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]
@@ -49,4 +49,4 @@ def test_owner_of_one_market_buys_another_that_is_settled_with_it() -> None:
     assert Settlement.objects.count() == 2
     agent.refresh_from_db()
     assert agent.cash == Decimal("9100.00") + sum(Settlement.objects.values_list("payout", flat=True))
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []

@@ -18,7 +18,7 @@ def ledger_state() -> dict[str, Any]:
         Trade,
     )
     from markets.models import Market, QuestionOption, QuestionSet, UniverseEntry
-    from scoring.exports.verification.ledger_audit import verify_chain, verify_forecasts, verify_ledger
+    from scoring.exports.verification.ledger_audit import CHECKS, violations_about
     from scoring.models import BrierScore, ForecastScore, Leaderboard, Snapshot
 
     agent = ("agent__cohort__number", "agent__family__slug")
@@ -69,7 +69,7 @@ def ledger_state() -> dict[str, Any]:
             *(f"elicitation__{name}" for name in (*batch, "release__model_id")),
         ),
         "chain lengths": _rows(Chain, "protocol", "length"),
-        "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],
+        "violations": [line for subject in CHECKS for line in violations_about(subject)],
         "answers bought twice": answers_bought_twice(),
     }  # fmt: skip
 

@@ -210,7 +210,7 @@ def _state() -> dict[str, Any]:
     from cohorts.models import Cohort, MissedWeek
     from foundation.models import Run
     from markets.models import PriceObservation
-    from scoring.exports.verification.ledger_audit import verify_ledger
+    from scoring.exports.verification.ledger_audit import violations_about
     from scoring.models import Snapshot
 
     weeks = sorted(set(Decision.objects.values_list("universe__week_start", flat=True)), key=repr)
@@ -238,5 +238,5 @@ def _state() -> dict[str, Any]:
         "snapshots": dict(snapshots),
         "instants": set(Run.objects.filter(at__gt=SUNDAY).values_list("at", flat=True)),
         "next": dict(Schedule.objects.values_list("name", "next_run")),
-        "violations": verify_ledger().violations,
+        "violations": violations_about("accounts"),
     }

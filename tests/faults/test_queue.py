@@ -238,7 +238,7 @@ def _state() -> dict[str, Any]:
     from agents.models import Decision, ModelCall
     from cohorts.models import Cohort
     from foundation.models import Run
-    from scoring.exports.verification.ledger_audit import verify_ledger
+    from scoring.exports.verification.ledger_audit import violations_about
     from scoring.models import Snapshot
 
     this_week = Decision.objects.filter(universe__week_start=SUNDAY)
@@ -253,5 +253,5 @@ def _state() -> dict[str, Any]:
         "instants": set(Run.objects.filter(at__gt=SUNDAY).values_list("at", flat=True)),
         "next": min(Schedule.objects.values_list("next_run", flat=True), default=None),
         "messages": OrmQ.objects.count(),
-        "violations": verify_ledger().violations,
+        "violations": violations_about("accounts"),
     }

@@ -159,6 +159,7 @@ def test_frozen_price_is_the_midpoint_and_no_is_its_complement(venue: Venue) -> 
     ]
 
 
+@pytest.mark.forged_record
 def test_a_universe_includes_the_holdings_of_every_cohort(venue: Venue) -> None:
     """A run for one cohort freezes for all, so the markets that other cohorts hold must be sellable too."""
     Methodology.objects.update(universe_size=1)

@@ -178,6 +178,7 @@ def test_folder_with_something_else_is_left_alone(resolved: Venue, tmp_path: Pat
     assert build(tmp_path / "data", to="2026-03-08").code == 2
 
 
+@pytest.mark.forged_record
 def test_forecast_that_counts_on_no_board_is_in_no_dataset(resolved: Venue, tmp_path: Path) -> None:
     with guards_removed(Forecast):
         Forecast.objects.filter(family__slug="gpt-5.1").update(excluded="a search showed a venue")

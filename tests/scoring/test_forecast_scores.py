@@ -128,6 +128,7 @@ def test_scores_are_stored_all_or_none() -> None:
     assert not ForecastScore.objects.exists()
 
 
+@pytest.mark.forged_record
 def test_a_resolution_pass_ends_questions_and_scores_forecasts(venue: Venue) -> None:
     """From the command alone; run again it finds nothing to do."""
     question = QuestionFactory()

@@ -29,7 +29,7 @@ from foundation.models import Alert
 from markets.models import EvidenceSnippet, QuestionBatch, QuestionSet
 from markets.services import evidence
 from markets.services.evidence import evidence_sha256
-from scoring.exports.verification.ledger_audit import verify_forecasts
+from scoring.exports.verification.ledger_audit import violations_about
 from tests.commands import SUNDAY, CommandOutput, run
 from tests.faults.test_prompt_frame import HOSTILE
 from tests.guards import remove_guards
@@ -653,10 +653,10 @@ def test_changed_evidence_is_found(archive: Path, tmp_path: Path) -> None:
 
 
 def test_ledger_recomputes_the_evidence(archive: Path) -> None:
-    assert not [line for line in verify_forecasts()[1] if "evidence" in line.lower()]
+    assert not [line for line in violations_about("forecasts") if "evidence" in line.lower()]
     remove_guards(EvidenceSnippet)
     EvidenceSnippet.objects.filter(pk=shown()[0].pk).update(text="Forged.")
-    assert [line for line in verify_forecasts()[1] if line.startswith("evidence: text 1 of entry")]
+    assert [line for line in violations_about("forecasts") if line.startswith("evidence: text 1 of entry")]
 
 
 def test_dataset_shows_the_evidence_of_its_tasks(archive: Path, tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def _backdate() -> None:
     Forecast.objects.update(made_at=MONDAY - timedelta(days=1))
 
 
+@pytest.mark.forged_record
 @pytest.mark.parametrize(
     ("bend", "message"),
     [

@@ -292,13 +292,13 @@ def _state(at: datetime) -> dict[str, Any]:
     from django.conf import settings
 
     from foundation.models import Alert, Run
-    from scoring.exports.verification.ledger_audit import verify_chain, verify_forecasts, verify_ledger
+    from scoring.exports.verification.ledger_audit import CHECKS, violations_about
 
     settings.ARENA_CLOCK = at
     last_run = {run.kind: run for run in Run.objects.order_by("pk")}
     failed = sorted(kind for kind, run in last_run.items() if run.status == Run.Status.FAILED)
     return {
-        "violations": verify_ledger().violations + verify_forecasts()[1] + verify_chain()[1],
+        "violations": [line for subject in CHECKS for line in violations_about(subject)],
         "bought twice": answers_bought_twice(),
         "record": _record(),
         "untold": failed if failed and not Alert.objects.open().exists() else [],

@@ -2,13 +2,17 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from functools import partial
+
+from django.db import connection
 
 from agents.models import Agent, Forecast, JournalEntry
-from agents.services.fact_audit import submissions_without_receipt
+from agents.services.fact_audit import verify_facts
 from arena_verifier.answers import check_forecast_answers
 from arena_verifier.chains import check_chains
 from arena_verifier.envelopes import check_envelopes
@@ -19,7 +23,13 @@ from arena_verifier.rows import Row, Tables, Violations, row_name, same, shorten
 from arena_verifier.scores import check_origin, check_outcomes
 from arena_verifier.searches import check_searches
 from arena_verifier.texts import check_evidence, check_hashes_of_lists, check_shown_questions
+from foundation.guards import unguarded
+from foundation.row_hashes import rewritten_rows
 from scoring.exports.verification.database_rows import DatabaseRows
+from scoring.services.derived import comparisons
+from scoring.services.published_boards import rewritten_boards
+
+Check = Callable[[Tables, Violations], None]
 
 ROW_NAMES = {
     "agents": "", "journal": "journal row {id} (no. {sequence}) ", "positions": "position {id} ({status}) ",
@@ -36,8 +46,12 @@ WORDS = {
 
 @dataclass(slots=True)
 class Audit:
-    agents: int = 0
-    journal_rows: int = 0
+    """Counts of what was verified, and one line per violation."""
+
+    agents: int
+    journal_rows: int
+    forecasts: int
+    chain_links: int
     violations: list[str] = field(default_factory=list)
 
 
@@ -80,39 +94,49 @@ class LedgerViolations(Violations):
         return f"{account['family']} in cohort {account['cohort']} (agent {agent}): "
 
 
-def verify_ledger(progress: Callable[[int, int], None] = lambda index, of: None, tables: Tables | None = None) -> Audit:
-    """Checks every account. Each violation is one line that names the agent, the row and the amounts."""
-    tables = tables or DatabaseRows()
-    audit = Audit(agents=Agent.objects.count(), journal_rows=JournalEntry.objects.count())
-    checks = (check_trade_figures, check_journals, check_positions)
-    for index, check in enumerate(checks):
-        progress(index, len(checks))
-        audit.violations += _lines(check, tables)
+def verify_ledger(*, at: datetime, progress: Callable[[int, int], None] = lambda index, of: None) -> Audit:
+    """Recomputes every balance, position, payout, forecast, chain link and derived row of the database.
+
+    Each violation is one line that names the row, the account or task that it is of, and what it should hold.
+    """
+    tables = DatabaseRows()
+    audit = Audit(
+        agents=Agent.objects.count(),
+        journal_rows=JournalEntry.objects.count(),
+        forecasts=Forecast.objects.count(),
+        chain_links=sum(length for length, _ in tables.heads().values()),
+    )
+    compare_by_name: dict[str, Callable[[], Iterable[str]]] = {
+        **{subject: partial(violations_about, subject, tables) for subject in CHECKS},
+        "facts": verify_facts,
+        "hashes of rows": rewritten_rows,
+        "published boards": rewritten_boards,
+        **{str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()},
+    }
+    for index, (name, compare) in enumerate(compare_by_name.items()):
+        progress(index, len(compare_by_name))
+        with _unreadable_rows(audit.violations, name):
+            audit.violations += compare()
+    audit.violations += [f"the database does not guard: {table}" for table in unguarded(connection)]
     return audit
 
 
-def verify_forecasts(tables: Tables | None = None) -> tuple[int, list[str]]:
-    """How many forecasts there are, and a line for each violation of question sets, outcomes and answers."""
+def violations_about(subject: str, tables: Tables | None = None) -> list[str]:
+    """A line for each violation of the rules about one subject of `CHECKS`."""
     tables = tables or DatabaseRows()
-    violations = []
-    for check in (
-        check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins,
-        check_searches, check_forecast_answers,
-    ):  # fmt: skip
-        violations += _lines(check, tables)
-    return Forecast.objects.count(), violations
+    violations = LedgerViolations(tables)
+    for check in CHECKS[subject]:
+        check(tables, violations)
+    return violations
 
 
-def verify_chain(tables: Tables | None = None) -> tuple[int, list[str]]:
-    """How many links the chains have, and a line for each violation that names its row."""
-    tables = tables or DatabaseRows()
-    violations = [*_lines(check_chains, tables), *_lines(check_envelopes, tables)]
-    return sum(length for length, _ in tables.heads().values()), violations
-
-
-def verify_snapshots(tables: Tables | None = None) -> list[str]:
-    """A line for each snapshot whose cash the agent did not have then, or whose profit is not what its total makes."""
-    return _lines(_check_snapshot_sums, tables or DatabaseRows())
+@contextmanager
+def _unreadable_rows(violations: list[str], name: str) -> Iterator[None]:
+    """Adds a line where a rewritten row can not even be read; the other checks go on."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        violations.append(f"{name}: a row holds what it never could: {type(error).__name__}: {error}")
 
 
 def _check_snapshot_sums(tables: Tables, violations: Violations) -> None:
@@ -136,12 +160,14 @@ def _check_origins(tables: Tables, violations: Violations) -> None:
         check_origin(tables, forecast, violations)
 
 
-def verify_receipts(tables: Tables | None = None) -> list[str]:
-    """A line for each violation of the register of receipts, and each accepted answer that is not in it."""
-    return [*_lines(check_receipts, tables or DatabaseRows()), *submissions_without_receipt()]
-
-
-def _lines(check: Callable[[Any, Any], None], tables: Tables) -> list[str]:
-    violations = LedgerViolations(tables)
-    check(tables, violations)
-    return violations
+CHECKS: dict[str, tuple[Check, ...]] = {
+    "accounts": (check_trade_figures, check_journals, check_positions),
+    "forecasts": (
+        check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins,
+        check_searches, check_forecast_answers,
+    ),
+    "chains": (check_chains, check_envelopes),
+    "receipts": (check_receipts,),
+    "snapshots": (_check_snapshot_sums,),
+}  # fmt: skip
+"""The rules of the arena's verifier that hold for the database, by what they are about."""

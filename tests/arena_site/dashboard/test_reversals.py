@@ -13,7 +13,7 @@ from arena_site.models import AuditEntry
 from cohorts.models import Cohort
 from markets.models import Market
 from markets.services.question_resolution import resolve_questions
-from scoring.exports.verification.ledger_audit import verify_ledger
+from scoring.exports.verification.ledger_audit import violations_about
 from scoring.exports.verification.verifier import verify_archive
 from scoring.models import BrierScore, ForecastScore, Snapshot
 from scoring.services.scores import compute_scores
@@ -73,7 +73,7 @@ def test_other_side_is_paid_by_compensating_entries(operator: Client) -> None:
     entries = JournalEntry.objects.filter(kind="reversal").order_by("agent_id")
     assert [entry.amount for entry in entries] == [Decimal("-1250.00"), Decimal("833.33")]
     assert [score.outcome for score in BrierScore.objects.order_by("agent_id")] == [False, True]
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
     reversal = Reversal.objects.get(agent=yes)
     assert (reversal.reversed_by, reversal.reason) == ("operator", f"{REASON} (source: the venue)")
     entry = AuditEntry.objects.get()
@@ -103,7 +103,7 @@ def test_reversal_can_be_reversed_and_then_cancelled(operator: Client) -> None:
         (2, "won"),
         (3, "refunded"),
     ]
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
 
 
 def test_cancelled_market_can_get_a_winner(operator: Client) -> None:
@@ -111,7 +111,7 @@ def test_cancelled_market_can_get_a_winner(operator: Client) -> None:
     perform(operator, "reverse", **outcome_form(market, "YES"))
     assert cash(yes, no) == [Decimal("10750.00"), Decimal("9500.00")]
     assert BrierScore.objects.count() == 2
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
 
 
 def test_spent_payout_prevents_the_reversal(operator: Client) -> None:
@@ -137,7 +137,7 @@ def test_shares_sold_before_the_resolution_are_not_paid(operator: Client) -> Non
     resolve(market, "NO", at=SETTLED)
     perform(operator, "reverse", **outcome_form(market, "YES"))
     assert cash(agent) == [Decimal("10375.00")]
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
 
 
 def test_questions_and_forecasts_are_scored_again(operator: Client) -> None:
@@ -165,7 +165,7 @@ def test_independent_option_that_is_cancelled_leaves_the_scores_of_the_others(op
     assert (question.status, question.resolved_at) == ("resolved", NOW)
     assert [option.happened for option in question.options.order_by("index")] == [None, False]
     assert (before, ForecastScore.objects.get().brier) == (pytest.approx(0.17 / 2), pytest.approx(0.01))
-    assert verify_ledger().violations == []
+    assert violations_about("accounts") == []
 
 
 def test_question_that_is_no_longer_decided_is_open_again(operator: Client) -> None:

@@ -1,0 +1,22 @@
+"""The ledger's verification in this process, after tests in which models were asked."""
+
+from django.db.models import Max
+from django.test import override_settings
+
+from agents.models import Decision, Elicitation
+from foundation.models import Run
+from scoring.exports.verification.ledger_audit import verify_ledger
+
+
+def ledger_violations() -> list[str]:
+    """The lines of `verify_ledger` at the newest run's instant; none where no model was to be asked.
+
+    Left out are leaderboards, which a test that calls services without their command leaves to the next job, and
+    methodologies, whose rules tests change in place.
+    """
+    at = Run.objects.aggregate(newest=Max("at"))["newest"]
+    if at is None or not (Decision.objects.exists() or Elicitation.objects.exists()):
+        return []
+    with override_settings(ARENA_CLOCK=at):  # seals that a test leaves closed are not overdue
+        violations = verify_ledger(at=at).violations
+    return [line for line in violations if not line.startswith(("leaderboard ", "methodology "))]
