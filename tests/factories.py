@@ -287,8 +287,12 @@ class DecisionFactory(DjangoModelFactory[Decision]):
         model = Decision
 
     class Params:
-        failed = factory.Trait(status=Decision.Status.FAILED, action=None, decided_at=None, error="HTTP 503")
-        missed = factory.Trait(status=Decision.Status.MISSED, action=None, decided_at=None, error="window over")
+        failed = factory.Trait(
+            status=Decision.Status.FAILED, action=None, decided_at=None, reasoning="", error="HTTP 503"
+        )
+        missed = factory.Trait(
+            status=Decision.Status.MISSED, action=None, decided_at=None, reasoning="", error="window over"
+        )
 
     agent = factory.SubFactory(AgentFactory)
     cohort = factory.SelfAttribute("agent.cohort")
@@ -308,7 +312,7 @@ class DecisionFactory(DjangoModelFactory[Decision]):
 
 
 class ModelCallFactory(DjangoModelFactory[ModelCall]):
-    """An answered call with tokens and a cost; its prompt is hashed as a real one's."""
+    """An answered call with tokens and a cost, whose text is `content`; its prompt is hashed as a real one's."""
 
     class Meta:
         model = ModelCall
@@ -325,7 +329,8 @@ class ModelCallFactory(DjangoModelFactory[ModelCall]):
     positions_block = '["position_id"]'
     awaiting = "none"
     result = ModelCall.Result.ANSWERED
-    raw_response = '{"choices": []}'
+    http_status = 200
+    raw_response = factory.LazyAttribute(lambda row: completion(row.content))
     content = '{"action": "HOLD", "reasoning": "-"}'
     tokens_input = 1000
     tokens_output = 200
@@ -355,6 +360,31 @@ class InstructionFactory(DjangoModelFactory[Instruction]):
     payload = {"market_id": "1", "side": "YES", "amount": "20"}
     executed = False
     reason = "bets[0].amount: 20 is below the minimum of 50.00"
+
+
+def completion(content: str) -> str:
+    """The body of a gateway's answer with a text."""
+    return json.dumps({"choices": [{"message": {"content": content}}]})
+
+
+def state_answer(decision: Decision, *rejected: Mapping[str, str]) -> ModelCall:
+    """The call whose answer says what a completed decision says: its trades as instructions, then rejected bets."""
+    instructions = []
+    for trade in decision.trades.select_related("outcome").order_by("sequence"):
+        bought = trade.kind == Trade.Kind.BUY
+        bet = {"market_id": str(trade.market_id), "side": trade.outcome.side, "amount": str(trade.amount)}
+        instructions.append(bet if bought else {"position_id": str(trade.position_id), "percentage": "50"})
+    name = {"BET": "bets", "SELL": "sells"}.get(decision.action or "")
+    answer = {"action": decision.action, "reasoning": decision.reasoning}
+    if name:
+        answer[name] = [*instructions, *rejected]
+    content = json.dumps(answer)
+    call = ModelCallFactory(decision=decision, content=content, parsed=decision.parse(content))
+    for payload in instructions:
+        InstructionFactory(call=call, kind=decision.action, payload=payload, executed=True, reason="")
+    for payload in rejected:
+        InstructionFactory(call=call, payload=payload)
+    return call
 
 
 class RegistrationFactory(DjangoModelFactory[Registration]):
@@ -553,7 +583,7 @@ def _answer(
     content = json.dumps({"forecasts": [answer]})
     call = ModelCall.objects.create(
         parsed=[stated_forecast.as_json()], content=content, http_status=200,
-        raw_response=json.dumps({"choices": [{"message": {"content": content}}]}),
+        raw_response=completion(content),
         elicitation=task, sequence=1, attempt=1, idempotency_key=f"{task.pk:064x}", model=release.model_id,
         prompt_sha256=ModelCall.fingerprint(task.system_prompt, task.user_prompt(PromptParts())),
         result=ModelCall.Result.ANSWERED,
@@ -646,8 +676,8 @@ def play_week() -> Cohort:
     cohort = CohortFactory()
     for agent in (AgentFactory(cohort=cohort), AgentFactory(cohort=cohort)):
         won = bet(agent, market := MarketFactory())
-        InstructionFactory(call=ModelCallFactory(decision=won.decision))
         open_trade = bet(agent, MarketFactory(), amount="300.00")
+        state_answer(won.decision, {"market_id": "1", "side": "YES", "amount": "20"})
         sale(open_trade.position, "50")
         resolve(market, "YES")
         agent.refresh_from_db()
@@ -690,7 +720,7 @@ def _refuse(entry: QuestionEntry, answered: ModelCall) -> None:
         elicitation=answered.elicitation, sequence=2, attempt=2, idempotency_key=f"{answered.pk:063x}r",
         model=answered.model, prompt_sha256=answered.prompt_sha256, result=ModelCall.Result.REFUSED, content=content,
         parsed=[forecast.as_json() for forecast in parse_forecasts(content)], http_status=200,
-        raw_response=json.dumps({"choices": [{"message": {"content": content}}]}), sent_at=answered.sent_at,
+        raw_response=completion(content), sent_at=answered.sent_at,
     )  # fmt: skip
     reason = f'question {entry.question_id}: "YES" is given 2, which is outside [0, 1]'
     RefusedForecast.objects.create(call=call, entry=entry, stated={"YES": "2", "NO": "0"}, reason=reason)
@@ -723,7 +753,12 @@ def line_up(*models: str) -> LineUp:
 
 
 def chain_all() -> None:
-    """Adds what factories completed to its chain, as completing it for real does at once; sound but for the moment."""
+    """Adds what factories completed to its chain, as completing it for real does at once; sound but for the moment.
+
+    A decision that came without an answer is given the one that states it.
+    """
+    for decision in Decision.objects.filter(status=Decision.Status.COMPLETED, fallback=False, calls=None):
+        state_answer(decision)
     for task in (Decision, Elicitation):
         for completed in task.objects.filter(status=task.Status.COMPLETED, link=None).order_by("pk"):
             with transaction.atomic():

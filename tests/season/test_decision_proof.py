@@ -1,17 +1,15 @@
-"""Decisions and instructions that raw answers do not state are named, by `verify_export` and the archive's program."""
+"""The proof of the decisions: what `verify_ledger` says of rows that their raw answers do not state."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from agents.models import Decision, Instruction, Trade
+from agents.models import Decision, Instruction, ModelCall, Trade
 from tests.answers import GPT, bet
 from tests.commands import DECISION, run
 from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.sandbox import Venue
-from tests.scoring.exports.forgery import standalone_violations
 from tests.shared_rows import shared_rows_at_venue
 
 RAIN = "Will it rain?"
@@ -51,26 +49,33 @@ def sell_instead() -> None:
     Trade.objects.update(kind="SELL", implied_confidence=None)
 
 
+def change_the_parsed_answer() -> None:
+    call = ModelCall.objects.get()
+    ModelCall.objects.update(parsed=call.parsed | {"bets": call.parsed["bets"][:1]})
+
+
+def fall_back() -> None:
+    Decision.objects.update(action="HOLD", fallback=True, reasoning="")
+
+
+@pytest.mark.forged_record
 @pytest.mark.parametrize(
     ("bend", "sentence"),
     [
-        (change_reasoning, "states reasoning None of its own., computed is"),
+        (change_reasoning, "has reasoning None of its own., the rows that it follows from make because"),
         (change_a_stake, "are not the ones of its answer"),
         (drop_an_instruction, "are not the ones of its answer"),
         (sell_instead, "are not its executed instructions"),
+        (change_the_parsed_answer, "was read as another answer than its own"),
+        (fall_back, "has fallback True, the rows that it follows from make False"),
     ],
 )
 def test_decision_that_its_answer_does_not_state_is_named(
-    decided_venue: Venue, tmp_path: Path, bend: Callable[[], None], sentence: str
+    decided_venue: Venue, bend: Callable[[], None], sentence: str
 ) -> None:
+    assert run("verify_ledger", DECISION).code == 0
     with guards_removed():
         bend()
-    folder = tmp_path / "archive"
-    run("export_dataset", DECISION, "--out", str(folder), "--format", "csv")
-    assert any(sentence in line for line in standalone_violations(folder)), standalone_violations(folder)
-    assert sentence in run("verify_export", DECISION, str(folder)).stdout
-
-
-def test_decision_as_its_answer_states_it_is_sound(decided_venue: Venue, tmp_path: Path) -> None:
-    run("export_dataset", DECISION, "--out", str(tmp_path / "archive"), "--format", "csv")
-    assert standalone_violations(tmp_path / "archive") == []
+    ran = run("verify_ledger", DECISION)
+    assert ran.code == 1
+    assert sentence in ran.stdout

@@ -13,7 +13,7 @@ from django.db import connection
 
 from agents.models import Agent, Forecast, JournalEntry
 from agents.services.fact_audit import verify_facts
-from arena_verifier.answers import check_forecast_answers
+from arena_verifier.answers import check_decision_answers, check_forecast_answers
 from arena_verifier.chains import check_chains
 from arena_verifier.envelopes import check_envelopes
 from arena_verifier.ledger import check_journals, check_positions, check_trade_figures
@@ -162,6 +162,7 @@ def _check_origins(tables: Tables, violations: Violations) -> None:
 
 CHECKS: dict[str, tuple[Check, ...]] = {
     "accounts": (check_trade_figures, check_journals, check_positions),
+    "decisions": (check_decision_answers,),
     "forecasts": (
         check_hashes_of_lists, check_shown_questions, check_evidence, check_outcomes, _check_origins,
         check_searches, check_forecast_answers,

@@ -6,7 +6,7 @@ Every answer is read as the arena reads it when it comes: by `decisions` and `fo
 import math
 from collections import defaultdict
 from statistics import fmean, median, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_verifier.answer_texts import Malformed, content_of
 from arena_verifier.chains import by_sequence
@@ -25,6 +25,12 @@ SMALLEST_PROBABILITY = 0.001  # before log odds, probabilities are clipped to [.
 REREAD_COLUMNS = ("probabilities", "stated", "normalised", "rationale")
 PARSED = "parsed"
 """The column of calls that holds a parsed answer; only the database has it."""
+
+
+def check_parsed(call: Row, parsed: Any, violations: Violations) -> None:
+    """The parsed answer that is stored with a call is the one that its text states."""
+    if call.get(PARSED, parsed) != parsed:
+        violations.note("calls", call, "was read as another answer than its own")
 
 
 # Decisions
@@ -73,10 +79,12 @@ def decision_of_answer(tables: Tables, call: Row, decision: Row, violations: Vio
         return None
     bet_reasons = bool(tables.rules_of(decision["agent"]).get("trading", {}).get("bet_reasons"))
     try:
-        return parse_answer(content_of(call["raw_response"], call["http_status"]), bet_reasons=bet_reasons)
+        answer = parse_answer(content_of(call["raw_response"], call["http_status"]), bet_reasons=bet_reasons)
     except Malformed as fault:
         violations.append(f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}")
         return None
+    check_parsed(call, answer.as_json(), violations)
+    return answer
 
 
 def check_instructions(call: Row, answer: Answer, listed: list[Row], violations: Violations) -> None:
@@ -153,9 +161,7 @@ def read_forecast_answers(
         except Malformed as fault:
             violations.append(f"calls: call {call['id']} is {call['result']}, but its answer can not be read: {fault}")
             continue
-        parsed = [forecast.as_json() for forecast in stated] or None
-        if call.get(PARSED, parsed) != parsed:
-            violations.note("calls", call, "was read as another answer than its own")
+        check_parsed(call, [forecast.as_json() for forecast in stated] or None, violations)
         if not stated:
             continue
         entries, questions = asked[task["batch"]]
