@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,14 @@ from arena_verifier.standalone import program_text
 from forecast_rank.metrics.sample_mean import bounded_cluster_interval
 from scoring.exports.archive_record import MANIFEST, manifest_text
 from scoring.exports.verification.verifier import verify_archive
+from tests.scoring.exports.forgeries import cell, every
 from tests.scoring.exports.forgery import (
-    Cells,
     keep_csv_alone,
     rewrite,
     rewrite_board,
     standalone_violations,
     update_manifest,
 )
-from tests.scoring.exports.test_verification import FORGED_CELLS
-from tests.selection import chosen, some_of_each
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.own_database]
 Copy = Callable[[str], Path]
@@ -92,96 +89,6 @@ def test_signature_is_checked_against_a_published_key(exported: Path, copy: Copy
     assert "anchor.json: its signature is not that of its key" in verify_archive(folder).violations
 
 
-def cell(column: str, value: str) -> Callable[[Cells], None]:
-    def forge(rows: Cells) -> None:
-        place = next(place for place, row in enumerate(rows) if row[column] not in ("", value))
-        rows[place][column] = value
-
-    return forge
-
-
-def every(column: str, value: str) -> Callable[[Cells], None]:
-    def forge(rows: Cells) -> None:
-        for row in rows:
-            row[column] = value if row[column] else ""
-
-    return forge
-
-
-def turn_outcomes_round(rows: Cells) -> None:
-    turned = {"true": "false", "false": "true", "": ""}
-    for row in rows:
-        row["happened"] = turned[row["happened"]]
-
-
-FORGERIES: list[tuple[str, Callable[[Cells], object]]] = [
-    ("agents", every("cash", "99999.00")),
-    ("leaderboard_trading", every("return_percent", "999.0")),
-    ("leaderboard_trading", cell("return_se", "0.5")),
-    ("leaderboard_trading", cell("return_se_cohorts", "0.5")),
-    ("leaderboard_trading", cell("return_ci", "[-0.5,0.5]")),
-    ("leaderboard_trading", cell("rank_high", "1")),
-    ("leaderboard_trading", lambda rows: rows[0].update(brier_ci="[0.1,0.2]")),
-    ("leaderboard_trading", lambda rows: rows[0].update(win_rate_ci="[0.1,0.2]")),
-    ("leaderboard_forecast", cell("log", "-0.01")),
-    ("leaderboard_forecast", cell("alpha", "0.9")),
-    ("leaderboard_forecast", cell("adjusted_brier", "0.01")),
-    ("leaderboard_forecast", cell("ranked_by", "nothing")),
-    ("condition_differences", cell("difference", "-0.5")),
-    ("condition_differences", cell("n", "999")),
-    ("condition_differences", lambda rows: rows.pop()),
-    ("after_costs", cell("return_after_costs", "99.0")),
-    ("after_costs", cell("liquidation_value", "99999.00")),
-    ("after_costs", lambda rows: rows.pop()),
-    ("books", every("asks", '[["0.01","99999"]]')),
-    ("books", every("side", "MAYBE")),
-    ("leaderboard_trading", cell("vanished_share", "0.01")),
-    ("leaderboard_trading", lambda rows: rows[0].update(return_after_costs_ci="[-0.5,0.5]")),
-    ("snapshots", cell("positions_value", "1000.00")),
-    ("snapshots", cell("cash", "1000.00")),
-    ("journal", lambda rows: rows.pop()),
-    ("trades", cell("shares", "1.000000")),
-    ("trades", lambda rows: rows.append(rows[-1])),
-    ("positions", cell("realized_pnl", "5000.00")),
-    ("brier_scores", lambda rows: rows.pop()),
-    ("forecast_scores", cell("spherical", "0.99")),
-    ("forecasts", cell("rationale", "I knew it.")),
-    ("refused_forecasts", lambda rows: rows.clear()),
-    ("decisions", every("reasoning", "I knew it.")),
-    ("instructions", every("reason", "forged")),
-    ("questions", every("text", "Will it snow in July?")),
-    ("question_options", turn_outcomes_round),
-    ("published_boards", lambda rows: rows[0].update(entries=rows[0]["entries"].replace('"rank":1', '"rank":2', 1))),
-    ("published_boards", lambda rows: rows[-1].update(entries=rows[-1]["entries"].replace('"rank":1', '"rank":2', 1))),
-    ("published_boards", lambda rows: rows[0].update(report='{"pairs":[]}')),
-    ("published_boards", cell("at", "2026-03-10T00:00:01.000000Z")),
-    ("published_boards", cell("link", "2")),
-    ("published_boards", cell("sha256", "0" * 64)),
-    ("published_boards", lambda rows: rows.pop(0)),
-    ("published_boards", lambda rows: rows.pop()),
-]
-
-
-def is_forged_nowhere_else(forgery: tuple[str, Any]) -> bool:
-    """Whether no cell of the table is forged before both verifiers in `test_verification`."""
-    return forgery[0] not in {table for table, *_ in FORGED_CELLS}
-
-
-@pytest.mark.parametrize(
-    ("table", "forge"), chosen(some_of_each(filter(is_forged_nowhere_else, FORGERIES), itemgetter(0), 1), FORGERIES)
-)
-def test_both_verifiers_find_a_forgery_whose_hashes_were_put_right(
-    copy: Copy, table: str, forge: Callable[[Cells], object]
-) -> None:
-    """The record of the archive too, so that each finds it by recomputing, or in the record of a task."""
-    folder = copy("whole")
-    keep_csv_alone(folder)
-    rewrite(folder, table, forge, record=True)
-    of_the_signature = "anchor.json: "
-    for violations in (standalone_violations(folder), verify_archive(folder).violations):
-        assert [line for line in violations if not line.startswith(of_the_signature)], violations
-
-
 def worse(entry: dict[str, Any]) -> None:
     entry["rank"] = 7
 
@@ -242,7 +149,7 @@ def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
 
 def test_row_outside_the_window_is_a_violation(copy: Copy) -> None:
     folder = copy("day")
-    rewrite(folder, "trades", every("executed_at", "2026-04-01T00:00:00.000000Z"), record=True)
+    rewrite(folder, "trades", every("executed_at", lambda text: text and "2026-04-01T00:00:00.000000Z"), record=True)
     assert any("outside the window" in line for line in standalone_violations(folder))
 
 
@@ -250,7 +157,7 @@ def test_row_outside_the_window_is_a_violation(copy: Copy) -> None:
 
 
 def huge_number(folder: Path) -> None:
-    rewrite(folder, "trades", every("amount", "1E999999999"))
+    rewrite(folder, "trades", every("amount", lambda text: text and "1E999999999"))
 
 
 def nested_record(folder: Path) -> None:

@@ -5,8 +5,6 @@ import random
 import shutil
 import zipfile
 from collections.abc import Callable
-from decimal import Decimal
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from scoring.exports.tables import TABLES
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
 from tests.scoring.exports.archives import table_rows
-from tests.scoring.exports.forgery import Cells, keep_csv_alone, rewrite, standalone_violations, update_manifest
-from tests.selection import chosen, one_per_rule
+from tests.scoring.exports.forgeries import every
+from tests.scoring.exports.forgery import keep_csv_alone, rewrite, update_manifest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 Copy = Callable[[str], Path]
@@ -160,60 +158,6 @@ def test_updated_manifest_alone_is_no_violation(copy: Copy) -> None:
     assert verify_archive(folder).violations == []
 
 
-FORGED_CELLS = [
-    ("trades", "amount", "2400.00", "trading link"),
-    ("trades", "price", "0.4400000000", "its universe's price"),
-    ("trades", "implied_confidence", "0.9", "states implied_confidence"),
-    ("journal", "amount", "9999.00", "journal: no. 1 of agent"),
-    ("journal", "balance", "10000.01", "journal: no. 1 of agent"),
-    ("positions", "shares", "1.000000", "positions: position"),
-    ("settlements", "payout", "1.00", "settlements: settlement"),
-    ("agents", "positions_value", "77777.00", "states positions_value"),
-    ("after_costs", "return_after_costs", "12.5", "states return_after_costs"),
-    ("books", "asks", '[["0.02","5"],["0.01","5"]]', "not in the order of their prices"),
-    ("leaderboard_trading", "return_after_costs", "12.5", "states return_after_costs"),
-    ("agents", "win_rate", "0.123", "states win_rate"),
-    ("snapshots", "total_value", "12000.00", "states total_value"),
-    ("brier_scores", "score", "0.01", "states score"),
-    ("brier_scores", "outcome", "maybe", "can not be"),
-    ("calls", "raw_response", '{"choices": []}', "link"),
-    ("calls", "portfolio_block", "{}", "the prompt of call"),
-    ("calls", "cost_source", "booked", " is booked at "),
-    ("prompts", "text", "Bet everything.", "has another hash"),
-    ("universe_entries", "prices", '{"NO":"0.1","YES":"0.9"}', "universe"),
-    ("question_entries", "reason", "traded", "set"),
-    ("forecasts", "probabilities", '{"NO":0.02,"YES":0.98}', "differs from the record that was chained"),
-    ("forecast_scores", "brier", "0.001", "states brier"),
-    ("decisions", "action", "SELL", "differs from the record that was chained"),
-    ("elicitations", "declined", "true", "differs from the record that was chained"),
-    ("chain", "record_sha256", "0" * 64, "its hash does not follow from its record"),
-    ("leaderboard_trading", "return_percent", "55.5", "leaderboard_trading: all"),
-    ("leaderboard_trading", "rank", "7", "states rank"),
-    ("leaderboard_trading", "brier", "0.0", "states brier"),
-    ("leaderboard_trading", "cost_usd", "0.000001", "states cost_usd"),
-    ("leaderboard_forecast", "brier", "0.0", "leaderboard_forecast: blind all"),
-    ("leaderboard_forecast", "accuracy", "0.01", "states accuracy"),
-    ("leaderboard_forecast", "rank", "9", "states rank"),
-]
-
-
-@pytest.mark.parametrize(("table", "column", "value", "message"), one_per_rule(FORGED_CELLS, itemgetter(0)))
-def test_both_verifiers_find_a_forged_cell_although_manifest_hashes_match(
-    copy: Copy, table: str, column: str, value: str, message: str
-) -> None:
-    folder = copy("whole")
-    keep_csv_alone(folder)
-
-    def forge(rows: list[dict[str, str]]) -> None:
-        assert rows[0][column] != value
-        rows[0][column] = value
-
-    rewrite(folder, table, forge, record=True)
-    violations = verify_archive(folder).violations
-    assert any(message in line for line in violations), violations
-    assert [line for line in standalone_violations(folder) if not line.startswith("anchor.json: ")]
-
-
 def test_difference_between_formats_is_found(copy: Copy) -> None:
     folder = copy("whole")
     path = folder / "parquet" / "families.parquet"
@@ -247,68 +191,11 @@ def test_deleted_row_is_found(copy: Copy) -> None:
     assert any("has none, although its market is resolved" in line for line in violations)
 
 
-# clever forgeries, of which the record of the archive was rewritten as well
-
-
-def forge_every(column: str, value: Callable[[dict[str, str]], str]) -> Callable[[Cells], None]:
-    def forge(rows: Cells) -> None:
-        for row in rows:
-            row[column] = value(row)
-
-    return forge
-
-
-def lift_one_curve(rows: Cells) -> None:
-    agent = rows[0]["agent"]
-    for row in rows:
-        if row["agent"] == agent:
-            value, pnl = Decimal(row["positions_value"]) + 1000, Decimal(row["pnl"]) + 1000
-            row |= {"positions_value": str(value), "total_value": str(Decimal(row["cash"]) + value), "pnl": str(pnl)}
-            row["pnl_percent"] = f"{pnl / 100:.4f}"
-
-
-def swap_ids(rows: Cells) -> None:
-    rows[0]["id"], rows[-1]["id"] = rows[-1]["id"], rows[0]["id"]
-
-
-Forgery = tuple[str, Callable[[Cells], object], str]
-FORGERIES: list[Forgery] = [
-    ("journal", lambda rows: rows.append(rows[-1]), "journal: there are two rows with agent, sequence"),
-    ("trades", swap_ids, "journal: no."),
-    ("trades", forge_every("market", lambda row: "99999"), "which does not exist"),
-    ("markets", forge_every("status", lambda row: "open"), "has the unknown status 'open'"),
-    ("prices", forge_every("price", lambda row: row["price"] and "0.5000000000"), "the price 0.5"),
-]
-MORE_FORGERIES: list[Forgery] = [
-    ("agents", forge_every("cash", lambda row: "99999.00"), "its journal ends at"),
-    ("leaderboard_trading", forge_every("return_percent", lambda row: "999.0"), "states return_percent 999.0"),
-    ("snapshots", lift_one_curve, "states positions_value"),
-    ("decisions", forge_every("reasoning", lambda row: row["reasoning"] and "I knew."), "states reasoning"),
-    ("questions", forge_every("text", lambda row: f"{row['text']}!"), "is not what its questions make"),
-    ("instructions", forge_every("executed", lambda row: str(row["executed"] != "true").lower()), "instructions: no."),
-    ("refused_forecasts", lambda rows: rows.clear(), "refused_forecasts: those of call"),
-    ("trades", lambda rows: rows.pop(), "trades"),
-    ("decisions", swap_ids, "decisions: decision"),
-    ("forecasts", lambda rows: rows.pop(), "has other forecasts than its answers state"),
-]
-"""Of tables of which a cell or a row is forged elsewhere too."""
-
-
-@pytest.mark.parametrize(("table", "forge", "message"), chosen(FORGERIES, [*FORGERIES, *MORE_FORGERIES]))
-def test_clever_forgery_is_found(copy: Copy, table: str, forge: Callable[[Cells], object], message: str) -> None:
-    folder = copy("whole")
-    keep_csv_alone(folder)
-    rewrite(folder, table, forge, record=True)
-    violations = verify_archive(folder).violations
-    assert any(message in line for line in violations), violations
-    assert not any("record of this archive" in line for line in violations), violations
-
-
 def test_selection_in_the_manifest_turns_no_check_off(copy: Copy) -> None:
     folder = copy("whole")
     keep_csv_alone(folder)
     selection = {"cohort": None, "from": "2026-01-01T00:00:00.000000Z", "to": None}
-    rewrite(folder, "agents", forge_every("cash", lambda row: "99999.00"))
+    rewrite(folder, "agents", every("cash", lambda text: "99999.00"))
     update_manifest(folder, selection=selection)
     violations = verify_archive(folder).violations
     assert "leaderboard_trading: it has rows, and only an archive of everything has leaderboards" in violations
