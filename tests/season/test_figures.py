@@ -61,19 +61,25 @@ def documents(season: SeasonApi) -> Any:
     return read
 
 
-def read_figures(name: str, season: SeasonApi, site: Site, documents: Any) -> Iterator[tuple[str, Figure, set[str]]]:
-    """Each figure of a page, with its place and the fields that have it."""
+def figures_on(name: str, season: SeasonApi, site: Site) -> tuple[LexborHTMLParser, list[tuple[str, Figure]]]:
+    """A page, and its figures with their places."""
     path = Places.of(site)[name]
     page = LexborHTMLParser(season.client.get(path).text)
-    names = {slug: display for display, slug in season.names.items()}
     slugs = {name_slug(display): slug for display, slug in season.names.items()}
+    kind = str(resolve(path.partition("?")[0]).url_name)
+    found = figures_of(page, slugs, season.names)
+    return page, [(f"{SAME.get(kind, kind)} | {figure.place}", figure) for figure in found]
+
+
+def read_figures(name: str, season: SeasonApi, site: Site, documents: Any) -> Iterator[tuple[str, Figure, set[str]]]:
+    """Each figure of a page, with its place and the fields that have it."""
+    page, figures = figures_on(name, season, site)
+    names = {slug: display for display, slug in season.names.items()}
     sources = Sources()
     for address in links(page, 'link[rel=alternate][type="application/json"]'):
         sources.add(address, documents(address), names)
-    name = str(resolve(path.partition("?")[0]).url_name)
-    kind = SAME.get(name, name)
-    for figure in figures_of(page, slugs, season.names):
-        yield f"{kind} | {figure.place}", figure, sources.of(figure)
+    for place, figure in figures:
+        yield place, figure, sources.of(figure)
 
 
 @pytest.mark.skipif(WRITES, reason="writes the file")
@@ -88,6 +94,12 @@ def test_figure_stands_in_the_json_of_its_page(name: str, season: SeasonApi, sit
         elif not figure.formats & expected_formats:
             faults.append(f"{what} has the format {sorted(figure.formats)}, not {sorted(expected_formats)}")
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.skipif(WRITES, reason="writes the file")
+def test_no_figure_of_the_file_has_left_its_pages(season: SeasonApi, site: Site) -> None:
+    places = {place for name in PAGES for place, _ in figures_on(name, season, site)[1]}
+    assert sorted(declared().keys() - places) == []
 
 
 @pytest.mark.skipif(not WRITES, reason="compares with the file")
