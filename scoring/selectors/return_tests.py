@@ -1,12 +1,11 @@
-"""Errors, intervals and paired tests behind ranks, ties and comparisons of traders: the verifier's, as JSON values."""
+"""Paired tests behind ranks, ties and comparisons of traders: the verifier's, as JSON values."""
 
 import math
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from arena_verifier.intervals import ReturnPair, ranges_of, return_interval, return_pairs, week_mean
-from arena_verifier.intervals import return_error as week_error
+from arena_verifier.intervals import ReturnPair, ranges_of, return_pairs, week_mean
 from scoring.constants import DETECTABLE_DIFFERENCE
 from scoring.selectors.claims import bears_claim
 from scoring.selectors.weekly_returns import WeeklyReturns
@@ -15,24 +14,11 @@ FamilyReturns = Mapping[Any, WeeklyReturns]
 """A family's weekly returns by cohort."""
 
 
-class ReturnError(NamedTuple):
-    """The standard error and the 95 % interval of a family's mean return over cohorts, by calendar week."""
-
-    standard_error: float | None
-    interval: list[float] | None
-
-
 class ReturnTests(NamedTuple):
     """The paired tests of all pairs of families as JSON values, and the rank range of each family that they leave."""
 
     pairs: list[dict[str, Any]]
     rank_ranges: list[tuple[int, int]]
-
-
-def return_error(family: FamilyReturns, mean: float) -> ReturnError:
-    """The error of a family's mean return, and the interval about it, which ends at a total loss."""
-    error, half = week_error(family)
-    return ReturnError(error, return_interval(mean, half))
 
 
 def return_test(family: FamilyReturns) -> dict[str, Any]:

@@ -1,54 +1,24 @@
 """The fields of trading leaderboards that follow from the scores of bets alone."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import Count, Max, QuerySet
 
 from agents.models import Family
-from forecast_rank.metrics.brier import RANDOM_BRIER, skill_score
-from forecast_rank.metrics.sample_mean import bounded_cluster_interval
+from arena_verifier.trading_leaderboard import BetScore, bet_figures
 from markets.models import Market
 from scoring.leaderboard_keys import cached_by_inputs
 from scoring.models import BrierScore
-from scoring.selectors.valuations import win_rate
 
 SCORED = (
     "brier", "brier_ci", "bss_random", "bss_market", "win_rate", "win_rate_ci", "resolved_bets", "resolved_events",
 )  # fmt: skip
 """The fields of an entry that follow from scores alone."""
-FORMAT = 5
+FORMAT = 6
 """The format of cached SCORED fields: those of an older one are computed anew, although scores are the same."""
-
-
-class BetScore(NamedTuple):
-    """The columns of a Brier score that a leaderboard reads; `event` is the cluster of the intervals."""
-
-    score: float
-    market_score: float
-    outcome: bool
-    event: str
-
-
-def score_fields(scores: Sequence[BetScore]) -> dict[str, Any]:
-    """The SCORED fields of a family: bet-sizing score and win rate over all its bets, their intervals over events."""
-    if not scores:
-        return dict.fromkeys(SCORED) | {"resolved_bets": 0, "resolved_events": 0}
-    values, events, won = [row.score for row in scores], [row.event for row in scores], [row.outcome for row in scores]
-    brier = fmean(values)
-    return {
-        "brier": brier,
-        "brier_ci": bounded_cluster_interval(values, events),
-        "bss_random": skill_score(brier, RANDOM_BRIER),
-        "bss_market": skill_score(brier, fmean([row.market_score for row in scores])),
-        "win_rate": win_rate(won),
-        "win_rate_ci": bounded_cluster_interval(won, events),
-        "resolved_bets": len(scores),
-        "resolved_events": len(set(events)),
-    }
 
 
 def past_scores_version(methodology: str, at: datetime | None, category: str = "") -> list[Any]:
@@ -75,13 +45,13 @@ def scored_fields(
 
     def compute() -> dict[int, dict[str, Any]]:
         by_family = bets_by_family(leaderboard_scores(methodology, at, category))
-        return {family: score_fields(bets) for family, bets in by_family.items()}
+        return {family: bet_figures(bets) for family, bets in by_family.items()}
 
     if at is None and not category:
         scored = compute()
     else:
         scored = cached_by_inputs("past-scores", past_scores_version(methodology, at, category), compute)
-    return {family.pk: scored.get(family.pk) or score_fields(()) for family in families}
+    return {family.pk: scored.get(family.pk) or bet_figures(()) for family in families}
 
 
 def bets_by_family(scores: QuerySet[BrierScore]) -> dict[int, list[BetScore]]:

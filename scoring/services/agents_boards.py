@@ -16,6 +16,7 @@ from django.db.models import Count, Min, QuerySet, Sum
 from agents.letters import published
 from agents.models import Agent, Attempt, Decision, Elicitation, Family, Forecast, Task
 from arena_verifier.agents_boards import EQUAL_COVERAGE, repeats_price
+from arena_verifier.trading_leaderboard import bet_figures
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
@@ -40,7 +41,7 @@ from scoring.selectors.forecast_panels import (
     resolved_entries,
     selection_families,
 )
-from scoring.selectors.scored_bets import bets_by_family, score_fields
+from scoring.selectors.scored_bets import bets_by_family
 from scoring.services.agent_scores import AdjustedScore, AgentScores
 from scoring.services.forecast_inputs import inputs_version
 from scoring.services.forecast_ranking import REFERENCE_NAMES, ROUNDING, questions_answered, tests_by_question
@@ -215,7 +216,7 @@ def _trading_board(track: str, until: datetime | None) -> LeaderboardContents:
     if until is not None:
         scores = scores.filter(resolved_at__lte=until)
     bets = bets_by_family(scores)
-    scored = {family: score_fields(bets[family]) for family in set(map(attrgetter("family.pk"), members))}
+    scored = {family: bet_figures(bets[family]) for family in set(map(attrgetter("family.pk"), members))}
     decisions = Decision.objects.filter(agent__in=agents, agent__family__external=True).order_by()
     tasks = _tasks(decisions, "agent__family__slug", "universe__frozen_at", until)
     attempts = _attempts(Attempt.objects.filter(agent__in=agents), "universe__frozen_at", until)

@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from agents.models import Agent, Family
-from agents.models.ledger import to_cents
 from agents.services.call_usage import decision_costs
-from forecast_rank.metrics.sample_mean import t_interval
+from arena_verifier.trading_leaderboard import return_figures
 from foundation.bulk import subset
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_keys import LeaderboardKey, versions_in_play
 from scoring.models import Leaderboard
 from scoring.selectors.competition import AgentSummary, attach_competition, competition_index, started_by
-from scoring.selectors.return_tests import return_error, return_test, return_tests
+from scoring.selectors.return_tests import return_test, return_tests
 from scoring.selectors.scored_bets import scored_fields
 from scoring.selectors.valuations import Valuation, snapshot_valuations, valuations
 from scoring.selectors.weekly_returns import WeeklyReturns, weekly_returns
@@ -225,24 +224,17 @@ def _entry(
     scored: Mapping[str, Any],
     costs: Mapping[int, Decimal],
 ) -> dict[str, Any]:
-    total = sum(map(attrgetter("value.total"), results), Decimal(0))
-    profit = sum(map(attrgetter("value.pnl"), results), Decimal(0))
-    returns = t_interval(list(map(attrgetter("value.return_percent"), results)))
-    by_week = return_error(weeks, returns.value)
+    values = [result.value for result in results]
+    rows = [{"return_percent": v.return_percent, "total_value": v.total, "pnl": v.pnl} for v in values]
+    figures = return_figures(rows, weeks)
     return {
         "family": family.slug,
         "display_name": family.display_name,
         "external": family.external,
-        "rank": None,
-        "rank_low": None,
-        "rank_high": None,
-        "cohorts": len(results),
-        "total_value": str(to_cents(total / len(results))),
-        "pnl": str(to_cents(profit)),
-        "return_percent": returns.value,
-        "return_se": by_week.standard_error,
-        "return_se_cohorts": returns.standard_error,
-        "return_ci": by_week.interval,
+        **dict.fromkeys(("rank", "rank_low", "rank_high")),
+        **figures,
+        "total_value": str(figures["total_value"]),
+        "pnl": str(figures["pnl"]),
         **scored,
         "cost_usd": f"{costs.get(family.pk, Decimal(0)):.6f}",
     }

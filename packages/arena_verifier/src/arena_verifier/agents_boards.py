@@ -18,7 +18,7 @@ from arena_verifier.forecast_leaderboards import (
 from arena_verifier.intervals import rank_ranges, return_error, return_interval
 from arena_verifier.rows import Row, Tables, Violations, cents, mismatches
 from arena_verifier.scores import TIE, QuestionRecords
-from arena_verifier.trading_leaderboard import bet_figures
+from arena_verifier.trading_leaderboard import bet_figures, scored_bets
 from arena_verifier.weeks import weekly_returns
 
 LEAST_QUESTIONS, LEAST_DECISIONS, LEAST_COVERAGE = 25, 4, 0.5
@@ -177,7 +177,7 @@ def trading_board(tables: Tables, agents: set[str]) -> dict[str, Row]:
     for slug, rows in players.items():
         weeks[slug] = {row["cohort"]: by_week[row["id"]] for row in rows}
         mean, (_, half) = fmean(row["return_percent"] for row in rows), return_error(weeks[slug])
-        pooled = bet_figures(tables, rows, bets)
+        pooled = bet_figures(scored_bets(tables, rows, bets))
         board[slug] = {
             "score": mean, "score_ci": return_interval(mean, half),
             "cohorts": len(rows),

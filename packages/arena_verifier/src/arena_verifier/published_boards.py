@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from arena_verifier.rows import Row, Tables, Violations, canonical, mismatches, sha256
-from arena_verifier.trading_leaderboard import agent_costs, bet_figures, families_of
+from arena_verifier.trading_leaderboard import agent_costs, bet_figures, families_of, scored_bets
 
 SELECTION = ("protocol", "track", "methodology", "arm", "category")
 LEADERBOARDS = {
@@ -97,7 +97,7 @@ def of_category(
     markets, narrowed = tables.by("markets"), {}
     for agent, scores in bets.items():
         narrowed[agent] = [score for score in scores if markets[score["market"]]["category"] == category]
-    return {family: row | bet_figures(tables, players[family], narrowed) for family, row in board.items()}
+    return {family: row | bet_figures(scored_bets(tables, players[family], narrowed)) for family, row in board.items()}
 
 
 def as_stated(stated: Any, computed: Any) -> Any:

@@ -2,15 +2,16 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_verifier.intervals import bounded_interval, rank_ranges, return_error, return_interval
 from arena_verifier.order_books import account_value, costed_accounts, family_after_costs
 from arena_verifier.portfolios import PriceHistory
-from arena_verifier.rows import MICROSHARE, Row, Tables, Violations, cents, mismatches
+from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents, mismatches
 from arena_verifier.weeks import agent_spans, instant_text, split_return, weekly_returns
 
 
@@ -65,11 +66,10 @@ def trading_figures(
     families, after_costs = tables.by("families", "slug"), tables.by("after_costs", "agent")
     rows, weeks = {}, family_weeks(players, by_week)
     for family, agents in players.items():
-        results = cohort_results(agents, by_week)
-        rows[family] = return_figures(list(results.values()), weeks[family])
+        rows[family] = return_figures(agents, weeks[family])
         costed = ({**row, **after_costs[row["id"]], "weeks": weeks_after_costs(tables, row)} for row in agents)
         rows[family] |= family_after_costs(costed)
-        rows[family] |= bet_figures(tables, agents, bets)
+        rows[family] |= bet_figures(scored_bets(tables, agents, bets))
     models = [family for family in players if not families[family]["external"]]
     ranges = rank_ranges({family: weeks[family] for family in models})
     for family, row in rows.items():
@@ -106,48 +106,49 @@ def family_weeks(
     return weeks
 
 
-def return_figures(results: list[Row], weeks: dict[int, dict[datetime, float]]) -> Row:
-    """A family's return over its cohorts, with its errors, its interval and the value behind it."""
+def return_figures(results: Sequence[Row], weeks: Mapping[Any, Mapping[Any, float]]) -> Row:
+    """A family's return over its cohorts in per cent, with its errors, its interval and the value behind it."""
     returns = [result["return_percent"] for result in results]
     mean, (error, half) = fmean(returns), return_error(weeks)
     return {
-        "cohorts": len(returns), "return_percent": mean, "return_se": error,
+        "cohorts": len(returns),
+        "total_value": cents(sum((result["total_value"] for result in results), ZERO) / len(returns)),
+        "pnl": cents(sum((result["pnl"] for result in results), ZERO)),
+        "return_percent": mean, "return_se": error,
         "return_se_cohorts": stdev(returns) / math.sqrt(len(returns)) if len(returns) > 1 else None,
         "return_ci": return_interval(mean, half),
-        "total_value": cents(sum(result["total_value"] for result in results) / len(returns)),
-        "pnl": cents(sum(result["pnl"] for result in results)),
     }  # fmt: skip
 
 
-def cohort_results(agents: list[Row], by_week: dict[int, dict[datetime, float]]) -> dict[int, Row]:
-    """The value and the returns of a family's agent in each cohort."""
-    results = {}
-    for agent in agents:
-        results[agent["cohort"]] = {
-            "return_percent": agent["return_percent"], "total_value": agent["total_value"], "pnl": agent["pnl"],
-            "weeks": by_week[agent["id"]],
-        }  # fmt: skip
-    return results
+class BetScore(NamedTuple):
+    """A bet's Brier score, the market's, whether its side won, and its event, the cluster of the intervals."""
+
+    score: float
+    market_score: float
+    outcome: bool
+    event: Hashable
 
 
-def bet_figures(tables: Tables, agents: list[Row], bets: dict[int, list[Row]]) -> Row:
-    """The scores of agents' bets, pooled, and their intervals over events."""
-    values, outcomes, market_values, events = [], [], [], []
-    for agent in agents:
-        for bet in bets.get(agent["id"], ()):
-            values.append(bet["score"])
-            outcomes.append(bet["outcome"])
-            market_values.append(bet["market_score"])
-            events.append(event_of(tables.by("markets")[bet["market"]]))
-    brier = fmean(values) if values else None
-    market = fmean(market_values) if values else None
+def scored_bets(tables: Tables, agents: list[Row], bets: dict[int, list[Row]]) -> list[BetScore]:
+    """The scored bets of agents, by the rows of their scores."""
+    markets, found = tables.by("markets"), []
+    for bet in (bet for agent in agents for bet in bets.get(agent["id"], ())):
+        found.append(BetScore(bet["score"], bet["market_score"], bet["outcome"], event_of(markets[bet["market"]])))
+    return found
+
+
+def bet_figures(bets: Sequence[BetScore]) -> Row:
+    """The scores of bets, pooled, and their intervals over events; None without a bet."""
+    scores, won, events = ([getattr(bet, name) for bet in bets] for name in ("score", "outcome", "event"))
+    brier = fmean(scores) if bets else None
+    market = fmean(bet.market_score for bet in bets) if bets else None
     return {
-        "brier": brier, "brier_ci": bounded_interval(values, events),
+        "brier": brier, "brier_ci": bounded_interval(scores, events),
         "bss_random": None if brier is None else 1 - brier / 0.25,
         "bss_market": 1 - brier / market if market and brier is not None else None,
-        "win_rate": fmean(outcomes) if values else None,
-        "win_rate_ci": bounded_interval(outcomes, events),
-        "resolved_bets": len(values), "resolved_events": len(set(events)),
+        "win_rate": fmean(won) if bets else None,
+        "win_rate_ci": bounded_interval(won, events),
+        "resolved_bets": len(bets), "resolved_events": len(set(events)),
     }  # fmt: skip
 
 
