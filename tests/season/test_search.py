@@ -21,6 +21,7 @@ from tests.arena_site.dashboard.accounts import sign_in
 from tests.captured import CAPTURED
 from tests.commands import SUNDAY, CommandOutput, run
 from tests.guards import guards_removed
+from tests.markup import get_page
 from tests.sandbox import Venue
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
@@ -428,8 +429,9 @@ def test_a_forecast_tells_its_searches_and_one_by_one_what_they_showed(venue: Ve
 
 def test_a_forecasts_page_shows_the_results_as_text(venue: Venue) -> None:
     row = asked_with_search(venue)
+    document = get_page(Client(), f"/forecasts/{row.pk}/")
+    assert "What 2 searches showed" in [summary.text() for summary in document.css("summary")]
     page = Client().get(f"/forecasts/{row.pk}/").content.decode()
-    assert "What 2 searches showed" in page
     assert "https://polymarket.com/&lt;b&gt;x" in page
     assert 'href="https://polymarket.com' not in page
     assert "Counts on no leaderboard" in page
