@@ -168,12 +168,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Runs the slow tests first, so that no worker waits for another's last.
+    """Runs the longest files first, then the slow ones, so that no worker waits for another's last.
 
     Within a file the tests with shared rows run last, because the others expect a database without them.
     """
     selection.deselect(config, items)
-    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path, layers_of_rows(item)))
+
+    def place(item: pytest.Item) -> tuple[Any, ...]:
+        waits = [item.get_closest_marker(marker) is None for marker in ("longest", "slow")]
+        return (*waits, item.path, layers_of_rows(item))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(trylast=True)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.each_database
 FIRST, _, LAST = os.environ.get("ARENA_SEEDS", "15-29" if ON_POSTGRES else "0-14").partition("-")
 
 
+@pytest.mark.longest
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST or FIRST) + 1))
