@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "ledger: a sale takes the whole cost basis", LEDGER,
         "cost_basis = min(to_cents(position.cost_basis * fraction), position.cost_basis)",
-        "cost_basis = position.cost_basis", ("agents/test_ledger.py",),
+        "cost_basis = position.cost_basis", ("agents/test_ledger.py", "season/test_decisions.py"),
     ),
     Mutant(
         "ledger: a refund pays a dollar a share", LEDGER,
@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "answers: the least bet is refused", f"{VERIFIER}/instructions.py",
-        "if amount < minimum:", "if amount <= minimum:", ("agents/test_execution.py",),
+        "if amount < minimum:", "if amount <= minimum:", ("agents/test_ledger.py",),
     ),
     Mutant(
         "answers: a whole percent is a tenth", f"{VERIFIER}/forecasts.py",
@@ -138,10 +138,13 @@ def main(parts: list[str]) -> int:
     survivors = 0
     with TemporaryDirectory() as folder:
         project = _copy(Path(folder) / "project")
+        sound = _run(project, {test for mutant in chosen for test in mutant.tests})
+        if sound.returncode:
+            raise RuntimeError(f"tests are red without any fault: {sound.stdout[-4000:]}")
         for mutant in chosen:
             begun_s = time.monotonic()
             with _faulty(project, mutant):
-                is_dead = _is_red(project, mutant)
+                is_dead = _run(project, mutant.tests).returncode == 1
             survivors += not is_dead
             word = "dies" if is_dead else "SURVIVES"
             print(f"{word:8} {time.monotonic() - begun_s:4.0f} s  {mutant.name}", flush=True)
@@ -153,9 +156,9 @@ def _copy(folder: Path) -> Path:
     """The files under version control, as they are now, in a folder of their own."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
-        if (PROJECT / name).is_file():
+        if (PROJECT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(PROJECT / name, folder / name)
+            shutil.copy2(PROJECT / name, folder / name, follow_symlinks=False)
     return folder
 
 
@@ -173,16 +176,15 @@ def _faulty(project: Path, mutant: Mutant) -> Iterator[None]:
         file.write_text(text)
 
 
-def _is_red(project: Path, mutant: Mutant) -> bool:
-    """Whether a test fails. Raises RuntimeError where none could run."""
+def _run(project: Path, tests: Collection[str]) -> subprocess.CompletedProcess[str]:
+    """These tests, run in a project until one fails. Raises RuntimeError where none could run."""
     sources = os.pathsep.join(str(source) for source in project.glob("packages/*/src"))
     environment = os.environ | {"ARENA_TESTS": "all", "PYTHONPATH": sources, "PYTHONDONTWRITEBYTECODE": "1"}
-    tests = [f"tests/{test}" for test in mutant.tests]
-    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-x", *tests]
+    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-x", *(f"tests/{test}" for test in tests)]
     ran = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
     if ran.returncode not in (0, 1):
-        raise RuntimeError(f"{mutant.name}: {ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    return ran.returncode == 1
+        raise RuntimeError(f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    return ran
 
 
 if __name__ == "__main__":
