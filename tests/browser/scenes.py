@@ -44,7 +44,7 @@ def prepare() -> tuple[dict[str, dict[str, Any]], dict[str, Any], dict[str, str]
     night = failed.week_start + timedelta(minutes=40)
     lease = {"lease_id": uuid.uuid4(), "lease_until": now - timedelta(hours=1)}
     Decision.objects.filter(pk=expired.pk).update(status="claimed", **lease)
-    releases = list(Release.objects.filter(pk__lte=6))
+    releases = list(Release.objects.order_by("pk")[:6])
     RunSetting.objects.create(protocol="forecast", family=Family.objects.get(slug="grok-4"), paused=True)
     line_up = propose_lineup(releases=releases[:5], by="ann", reason="A try.", at=night)
     unresolved = Market.objects.filter(status="closed", traded=True).earliest("pk")
