@@ -196,8 +196,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Verifies the ledger after each test with a venue, unless the test is marked `forged_record`."""
     yield
-    has_venue = "venue" in getattr(item, "fixturenames", ())
-    if has_venue and not item.get_closest_marker("forged_record") and (violations := ledger_violations()):
+    has_record = {"venue", "db"} <= set(getattr(item, "fixturenames", ()))
+    if has_record and not item.get_closest_marker("forged_record") and (violations := ledger_violations()):
         pytest.fail("the ledger's verification names:\n" + "\n".join(violations), pytrace=False)
 
 

@@ -168,6 +168,7 @@ def test_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -
         assert "scoring" not in dict(page.execute(APPLIED).fetchall())
 
 
+@pytest.mark.thorough
 @pytest.mark.postgres
 def test_migrating_leaves_the_lock_timeout_of_its_connection_as_it_was(live: str) -> None:
     script = """

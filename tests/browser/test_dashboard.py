@@ -32,7 +32,7 @@ from tests.databases import PROJECT
 from tests.season.running_site import Site, serving
 from tests.selection import one_per_rule, sample_and_all
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.thorough]
 
 INSTANTS = {"start_cohort": WEEK_LATER, "run_forecasts": WEEK_LATER}
 """Actions for which there is nothing to do on the Sunday night on which models failed."""

@@ -90,6 +90,7 @@ def test_dataset_has_the_blocks_that_models_saw_and_outcomes_apart(resolved: Ven
     assert sorted(gpt["probability"]) == [0.6, 0.7]
 
 
+@pytest.mark.thorough
 def test_agent_is_evaluated_on_a_dataset(resolved: Venue, tmp_path: Path) -> None:
     assert build(tmp_path / "data").code == 0
     (tmp_path / "even.py").write_text(AGENT)

@@ -352,6 +352,7 @@ def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_
     assert stored_entry(category="Politics")["n"] == 3
 
 
+@pytest.mark.thorough
 def test_few_new_forecasts_wait_for_the_daily_fit_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = {family.slug: [0.7, 0.3] for family in Family.objects.all()}
     for _ in range(math.ceil(100 / len(everyone))):
@@ -374,6 +375,7 @@ def test_few_new_forecasts_wait_for_the_daily_fit_of_many(monkeypatch: pytest.Mo
     assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1 + len(everyone)
 
 
+@pytest.mark.thorough
 def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_gives() -> None:
     a_week(4)
     compute_scores(at=END)
@@ -392,6 +394,7 @@ def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_give
     assert QuestionDifficulty.objects.filter(arm="priced").count() == 5
 
 
+@pytest.mark.thorough
 def test_note_that_a_slow_fit_did_not_converge_stays_as_long_as_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(irt, "ROUNDS", 1)
     note = "item response theory: the search ended before it converged"

@@ -24,7 +24,7 @@ import pytest
 from arena_site import jobs
 from tests.documentation import code_blocks, example_client
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
+pytestmark = [pytest.mark.longest, pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120

@@ -30,7 +30,7 @@ from tests.season.season_api import (
 )
 from tests.selection import chosen
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_the_cohorts(season: SeasonApi) -> None:

@@ -27,7 +27,7 @@ from tests.season.season_api import (
 )
 from tests.selection import some_of_each, some_or_every
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 QUESTION = re.compile(r"/questions/(\d+)/")
 PARTS = ("reliability", "resolution", "uncertainty", "within_bin_variance", "within_bin_covariance")

@@ -17,7 +17,7 @@ from tests.season import test_figures_of_records as records
 from tests.season import test_figures_of_reports as reports
 from tests.season.season_api import SeasonApi
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 COMPARED = {
     "leaderboard": leaderboards.test_the_front_page,

@@ -21,7 +21,7 @@ from tests.season.season_api import (
     ranks,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def rank(entry: Any) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from tests.season import formats
 from tests.season.page_figures import Page, one_line
 from tests.season.season_api import SeasonApi, instant_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 PROMPTS = ("system_prompt", "user_prompt", "malformed_note", "refused_note")
 WINDOW = f"{EXTERNAL_WINDOW // timedelta(minutes=1)} minutes after the freeze"

@@ -30,7 +30,7 @@ from tests.season.season_api import (
 )
 from tests.selection import some_of_each, some_or_every
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_the_markets(season: SeasonApi) -> None:

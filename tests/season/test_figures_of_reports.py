@@ -3,10 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
 from tests.markup import chart_data
 from tests.season import formats
 from tests.season.page_figures import Page
 from tests.season.season_api import DATA, SeasonApi
+
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 NAME = ["Model"]
 

@@ -440,6 +440,7 @@ def test_polymarket_that_is_down_does_not_stop_kalshi(
     assert (ran.code, ran["resolved"], at_kalshi("Ann").status) == (1, 1, "resolved")
 
 
+@pytest.mark.thorough
 def test_kalshi_that_never_answers_is_given_up_and_polymarket_is_served_first(
     venue: Venue, kalshi: Kalshi, season: list[dict[str, Any]], settings: Any
 ) -> None:

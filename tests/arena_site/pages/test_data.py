@@ -23,6 +23,7 @@ def folder(settings: Any, tmp_path: Path) -> None:
     settings.ARENA_EXPORT_DIR = tmp_path
 
 
+@pytest.mark.thorough
 def test_last_seven_archives_and_the_first_of_each_month_are_kept() -> None:
     for day in (0, 1, 29, 30, 31, *range(40, 47)):
         ran = run("publish_archive", DAY + timedelta(days=day))

@@ -68,6 +68,7 @@ def words(file: Path) -> str:
     return " ".join(part for part in ElementTree.parse(file).getroot().itertext() if part.strip())
 
 
+@pytest.mark.thorough
 def test_a_picture_of_each_kind_is_drawn_whole(report: dict[str, Any], pictures: list[Path]) -> None:
     assert [file.stem for file in pictures] == pictures_with(DRAWN_FORESTS)
     assert_whole(pictures, report["forecasters"])

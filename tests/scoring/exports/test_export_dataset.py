@@ -132,6 +132,7 @@ def test_cohort_archive_holds_rows_of_that_cohort_only(exported: Path) -> None:
     assert {row["week"] for row in table_rows(folder, "decisions")} == {1, 2}
 
 
+@pytest.mark.thorough
 def test_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
     play_week()
     for name in ("one", "two"):

@@ -161,6 +161,7 @@ class Holder(Agent):
 """
 
 
+@pytest.mark.thorough
 def test_command_of_the_kit_rehearses_without_a_database(exported: Path, tmp_path: Path, db: None) -> None:
     """The arena's own database is an empty file; conditions and methodologies are those of the archive."""
     (tmp_path / "holder.py").write_text(HOLDER)
