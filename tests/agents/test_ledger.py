@@ -251,6 +251,14 @@ def test_partial_sales_add_up_to_the_whole_position(percentages: list[str]) -> N
     assert violations_about("accounts") == []
 
 
+@pytest.mark.parametrize(("lost", "status"), [("9800.00", "active"), ("9800.01", "bankrupt")])
+def test_agent_that_can_pay_the_least_bet_is_not_bankrupt(lost: str, status: str) -> None:
+    trade = bet(AgentFactory(), market := MarketFactory(), amount=lost)
+    resolve(market, "NO")
+    agent = Agent.objects.get(pk=trade.agent_id)
+    assert (agent.cash, agent.status) == (OPENING - Decimal(lost), status)
+
+
 @pytest.mark.parametrize(("shares_price", "payout"), [("0.3", "333.33"), ("0.9999", "100.01"), ("0.0001", "1000000")])
 def test_winner_is_paid_a_dollar_a_share_to_the_cent(shares_price: str, payout: str) -> None:
     trade = bet(AgentFactory(), market := MarketFactory(), amount="100.00", price=shares_price)

@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "ledger: a sale takes the whole cost basis", LEDGER,
         "cost_basis = min(to_cents(position.cost_basis * fraction), position.cost_basis)",
-        "cost_basis = position.cost_basis", ("agents/test_ledger.py", "season/test_decisions.py"),
+        "cost_basis = position.cost_basis", ("agents/test_ledger.py",),
     ),
     Mutant(
         "ledger: a refund pays a dollar a share", LEDGER,
@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "ledger: the least cash is bankrupt too", LEDGER,
         "agent.cash >= methodology.bankruptcy_cash", "agent.cash > methodology.bankruptcy_cash",
-        ("agents/test_ledger.py", "season/test_settlement.py"),
+        ("agents/test_ledger.py",),
     ),
     Mutant(
         "claims: a lost lease still writes", CLAIMS,
@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     Mutant(
         "scores: a bet that lost counts as won", f"{VERIFIER}/scores.py",
-        '"score": (confidence - won) ** 2', '"score": (confidence - 1) ** 2', ("scoring/exports/test_proofs.py",),
+        '"score": (confidence - won) ** 2', '"score": (confidence - 1) ** 2', ("scoring/exports/test_standalone_verifier.py",),
     ),
     Mutant(
         "answers: an instruction more", f"{VERIFIER}/decisions.py",

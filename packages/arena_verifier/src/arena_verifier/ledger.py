@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from arena_verifier.instructions import InstructionRejected, check_amount
-from arena_verifier.rows import MICROSHARE, ZERO, Row, Tables, Violations, cents
+from arena_verifier.rows import CENT, MICROSHARE, ZERO, Row, Tables, Violations, cents
 
 
 def check_trades(tables: Tables, violations: Violations) -> None:
@@ -126,6 +126,8 @@ def check_positions(tables: Tables, violations: Violations) -> None:
         identity = {"agent": position["agent"], "outcome": position["outcome"]}
         for trade in traded:
             sign = 1 if trade["kind"] == "BUY" else -1
+            if sign < 0:
+                check_cost_of_sale(trade, shares, cost, violations)
             shares, cost = shares + sign * trade["shares"], cost + sign * trade["cost_basis"]
             profit += trade["realized_pnl"]
             violations.differ("trades", trade, identity)
@@ -145,6 +147,13 @@ def check_positions(tables: Tables, violations: Violations) -> None:
         violations.differ("positions", position, figures)
     for table, rows in (("trades", trades), ("settlements", settlements), ("reversals", reversals)):
         violations.extend(f"{table}: of position {pk}, which is not in the archive" for pk in rows)
+
+
+def check_cost_of_sale(trade: Row, shares: Decimal, cost: Decimal, violations: Violations) -> None:
+    """A sale takes its part of the shares' cost basis, to a cent; the last one all that is left."""
+    part = cost * trade["shares"] / shares if shares else ZERO
+    if abs(trade["cost_basis"] - part) >= CENT or (trade["shares"] == shares and trade["cost_basis"] != cost):
+        violations.note("trades", trade, f"cost_basis is {trade['cost_basis']}, the shares sold cost {cents(part)}")
 
 
 def check_payouts(
