@@ -14,7 +14,18 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, UniqueConstraint
 from django.utils import timezone
 
-from agents.models import Agent, AgentVersion, Chain, Decision, Family, ManualSettlement, ModelCall, Release, SigningKey
+from agents.models import (
+    Agent,
+    AgentVersion,
+    Chain,
+    Decision,
+    Family,
+    Instruction,
+    ManualSettlement,
+    ModelCall,
+    Release,
+    SigningKey,
+)
 from arena_site.models import AuditEntry
 from cohorts.models import Cohort, Methodology
 from foundation import guards
@@ -246,7 +257,8 @@ def test_rewritten_row_is_found_by_the_ledgers_verification(
 ) -> None:
     # Without its guards, as an older version's database was, or where somebody removed them.
     rows = model._default_manager.order_by("-pk")
-    narrowed = {Decision: {"link__isnull": False}, ModelCall: {"decision__link__isnull": False}}
+    linked = {Decision: {"link__isnull": False}, ModelCall: {"decision__link__isnull": False}}
+    narrowed = {**linked, Instruction: {"executed": False}}
     row = rows.filter(**narrowed.get(model, {}))[0] if model in narrowed else rows.get(pk=row_of(model))
     column = model._meta.get_field(field).column  # type: ignore[union-attr]
     with guards_removed(model), connection.cursor() as cursor:

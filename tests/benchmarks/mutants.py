@@ -91,7 +91,8 @@ MUTANTS = (
     ),
     Mutant(
         "scores: a bet that lost counts as won", f"{VERIFIER}/scores.py",
-        '"score": (confidence - won) ** 2', '"score": (confidence - 1) ** 2', ("scoring/exports/test_standalone_verifier.py",),
+        '"score": (confidence - won) ** 2', '"score": (confidence - 1) ** 2',
+        ("scoring/exports/test_standalone_verifier.py",),
     ),
     Mutant(
         "answers: an instruction more", f"{VERIFIER}/decisions.py",
