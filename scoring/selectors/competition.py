@@ -141,13 +141,16 @@ def competition_index() -> CompetitionIndex:
 
 
 def _read() -> CompetitionIndex:
-    families = rows_by("pk", Family.objects.order_by("pk"))
-    methodologies = rows_by("pk", Methodology.objects.order_by("version"))
+    # Each row before those that it names, so that none lacks one: a cohort may start meanwhile.
+    columns = ("pk", "family", "cohort", "release", "model_id", "cash")
+    rows = list(Agent.objects.values_list(*columns, named=True))
     cohorts = rows_by("pk", Cohort.objects.order_by("number"))
+    methodologies = rows_by("pk", Methodology.objects.order_by("version"))
+    families = rows_by("pk", Family.objects.order_by("pk"))
     for cohort in cohorts.values():
         Cohort.methodology.field.set_cached_value(cohort, methodologies[cohort.methodology_id])
     agents = []
-    for row in Agent.objects.values_list("pk", "family", "cohort", "release", "model_id", "cash", named=True):
+    for row in rows:
         family, cohort = families[row.family], cohorts[row.cohort]
         agents.append(AgentSummary(row.pk, family, cohort, row.release, row.model_id, row.cash))
     published = filter(attrgetter("published_at"), methodologies.values())
