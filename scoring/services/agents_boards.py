@@ -20,6 +20,7 @@ from arena_verifier.trading_leaderboard import bet_figures
 from cohorts.conditions import stored_conditions
 from forecast_rank import Settings, rank_panel
 from foundation.bulk import subset
+from foundation.consistent_reads import consistent_reads
 from scoring.constants import (
     ALL_METHODOLOGIES,
     FORECAST,
@@ -103,6 +104,7 @@ def board_keys() -> list[BoardKey]:
     return list(starmap(BoardKey, product(tracks, (FORECAST, TRADING))))
 
 
+@consistent_reads()
 def agents_board(key: BoardKey, *, until: datetime | None = None) -> LeaderboardContents:
     """A board of a track, now or as of an instant."""
     compute = _forecast_board if key.protocol == FORECAST else _trading_board

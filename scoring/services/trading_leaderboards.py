@@ -13,6 +13,7 @@ from agents.models import Agent, Family
 from agents.services.call_usage import decision_costs
 from arena_verifier.trading_leaderboard import return_figures
 from foundation.bulk import subset
+from foundation.consistent_reads import consistent_reads
 from markets.services.cache_versions import Scope, renew_versions
 from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_keys import LeaderboardKey, versions_in_play
@@ -53,6 +54,7 @@ def refresh_trading_leaderboards(*, at: datetime) -> int:
     return len(computed)
 
 
+@consistent_reads()  # a cohort that starts meanwhile would be there in part
 def compute_trading_leaderboards(accounts: dict[str, Any] | None = None) -> dict[LeaderboardKey, LeaderboardContents]:
     """The leaderboard over all methodologies and that of each version in play, as they are to be stored.
 

@@ -12,9 +12,10 @@ from django.db import connection
 
 from agents.models import Agent, JournalEntry
 from foundation.models import Run
-from scoring.models import Snapshot
+from scoring.models import Leaderboard, Snapshot
 from scoring.selectors.competition import competition_index
 from scoring.selectors.forecast_panels import Selection, resolved_entries
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.commands import run
 from tests.factories import WEEK, AgentFactory, QuestionFactory, ask, bet, chain_all, end_question
 
@@ -61,6 +62,13 @@ def test_cohort_that_starts_between_two_reads_is_no_fault() -> None:
     with written_after_read(AgentFactory, 'FROM "cohorts_cohort"'):
         index = competition_index()
     assert [agent.cohort.number for agent in index.agents] == [1]
+
+
+def test_cohort_that_starts_while_boards_are_computed_is_on_none_yet() -> None:
+    AgentFactory()
+    with written_after_read(AgentFactory, 'FROM "agents_agent"'):
+        refresh_trading_leaderboards(at=WEEK)
+    assert [len(board.entries) for board in Leaderboard.objects.filter(methodology="")] == [1]
 
 
 def test_bet_between_two_reads_moves_no_cash_of_the_instant_before() -> None:
