@@ -14,7 +14,7 @@ from cohorts.forecast_rules import ForecastRules, TradingRules
 
 
 def template_faults(text: str, required: Set[str], optional: Set[str] = frozenset()) -> list[str]:
-    """What is wrong with the placeholders of a template."""
+    """The faults of a template's placeholders: a broken brace, missing names, unknown names."""
     try:
         names = {name for _, name, _, _ in Formatter().parse(text) if name is not None}
     except ValueError as broken:

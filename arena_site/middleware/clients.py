@@ -41,7 +41,7 @@ def client_address(meta: dict[str, Any]) -> Address | None:
 
 
 def client_networks(meta: dict[str, Any]) -> list[tuple[str, int]]:
-    """What rate limits count a request by, each with its factor: the IPv4 address, or the /64 and /48 of an IPv6."""
+    """The networks that a request counts for, with their factors: an IPv4 address, or an IPv6's /64 and /48."""
     client = client_address(meta)
     if not isinstance(client, IPv6Address):
         return [(UNKNOWN if client is None else str(client), 1)]

@@ -134,7 +134,7 @@ CONDITIONS = (
 """In the order in which the dashboard lists what is equally urgent."""
 CONDITIONS_BY_KIND = rows_by("kind", CONDITIONS)
 WATCHED = list(filter(attrgetter("find"), CONDITIONS))
-"""Those that are found by looking."""
+"""The conditions that a job finds by looking; services raise the alerts of the others."""
 
 
 # ── their alerts ──────────────────────────────────────────────────────────────────────────────────

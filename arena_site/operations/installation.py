@@ -1,4 +1,4 @@
-"""What `doctor` tries of this machine and its services: whatever a setting names is used once, without a trace."""
+"""Checks of `doctor` on this machine and its services: what a setting names is used once, without a trace."""
 
 import smtplib
 import sqlite3

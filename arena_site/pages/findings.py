@@ -109,7 +109,7 @@ def _stakes(f: Finding) -> str:
 
 
 def _profit(f: Finding) -> str:
-    """Who earns and who loses, by name: those whose corrected interval leaves out 0; else that none is shown to."""
+    """The finding on earnings: the models whose corrected interval leaves out 0, by name; else that no model's does."""
     ends = f"{signed_percent(f.low)} to {signed_percent(f.high)}"
     basis = f"95 % interval, corrected for all models, {ends} over {plural(f.number, 'cohort')}"
     if ages := unfinished_words(f.details["ages"]):

@@ -43,7 +43,7 @@ class Headline(NamedTuple):
 def forecast_headline(
     entries: Sequence[Entry], report: Mapping[str, Any], *, at: datetime, condition: str
 ) -> Headline | None:
-    """Who leads a forecast leaderboard of a condition, by its report; None below MINIMUM_EVENTS resolved events.
+    """The leaders of a forecast leaderboard of a condition, by its report; None below MINIMUM_EVENTS resolved events.
 
     One model forecasts best only where the tests tell it from every other on LEAST_EVENTS events at least; see
     `tied_with` and `leaders`.
@@ -96,7 +96,7 @@ ADJUSTED = {"adjusted_brier": "adjusted "}
 def trading_headline(
     entries: Sequence[Entry], pairs: Sequence[Mapping[str, Any]], cohorts: Iterable[Cohort], *, at: datetime
 ) -> Headline | None:
-    """Who leads the trading leaderboard by mean return, with the age of the cohorts that have not ended.
+    """The leaders of the trading leaderboard by mean return, with the age of the cohorts that have not ended.
 
     One model returns most only where the tests tell it from every other over LEAST_COHORTS cohorts at least.
     """

@@ -57,7 +57,7 @@ def wheel(request: HttpRequest, file: str) -> HttpResponse:
 
 @require_safe
 def llms(request: HttpRequest) -> HttpResponse:
-    """What a language model that reads the site should know, with the addresses that it needs."""
+    """The site described for language models (`llms.txt`), with the addresses that they need."""
     names = ("kit", "datasets", "methodologies", "data", "new-agent", "agents-board", "schema", "api-docs")
     pages = {}
     for name in names:

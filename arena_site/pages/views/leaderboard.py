@@ -45,7 +45,7 @@ CSV_COLUMNS = named(
 @require_safe
 @dated
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """Who forecasts best, who beats the market, and who earns most."""
+    """The front page: the leaders in forecasts, against the market, and in trading."""
     now = present()
     competition = competition_index()
     arm = competition.conditions.board()

@@ -60,7 +60,7 @@ def glossary(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def corrections(request: HttpRequest) -> HttpResponse:
-    """What was said and no longer is, as the documentation lists it."""
+    """The page of corrections: claims that were withdrawn, as the documentation lists them."""
     lines = (settings.BASE_DIR / "docs" / "corrections.md").read_text().splitlines()
     listed = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     return render(request, "corrections.html", {"corrections": listed})
