@@ -4,13 +4,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from agents.models import Forecast
 from agents.models.forecast import ForecastQuerySet
 from forecast_rank.metrics.proper_scores import accuracy, brier, log_score, spherical
 from forecast_rank.metrics.skill import market_brier
-from foundation.bulk import insert_rows
+from foundation.bulk import create_missing
 from markets.models import QuestionEntry
 from scoring.models import ForecastScore
 from scoring.selectors.forecast_panels import (
@@ -33,19 +33,6 @@ BATCH = 5_000
 """Forecasts scored at a time, and the rest of those on the last one's entry, which bounds memory after an outage."""
 
 
-class ScoredForecast(NamedTuple):
-    """The fields of a `ForecastScore`, by the forecast's id."""
-
-    forecast: int
-    brier: float
-    log: float
-    spherical: float
-    accuracy: float
-    market_brier: float | None
-    resolved_at: datetime
-    scored_at: datetime
-
-
 def score_forecasts(*, at: datetime) -> int:
     """Scores every forecast on a question resolved by `at` that has no score yet; returns how many.
 
@@ -58,12 +45,12 @@ def score_forecasts(*, at: datetime) -> int:
         # By the range of their entries: with 5,000 ids in the statement PostgreSQL takes half as long again.
         last = entries[min(position + BATCH, len(entries)) - 1]
         batch = unscored.filter(entry__gte=entries[position], entry__lte=last)
-        insert_rows(ForecastScore, ScoredForecast._fields, forecast_scores(batch, at=at))
+        create_missing(forecast_scores(batch, at=at), "forecast")
         position = bisect_right(entries, last)
     return len(entries)
 
 
-def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ScoredForecast]:
+def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[ForecastScore]:
     """The scores of those of the forecasts whose questions have resolved, not stored yet."""
     # Columns, since a model with its entry for each forecast would take half of the time.
     resolved = forecasts.resolved().order_by("entry", "pk")
@@ -74,7 +61,7 @@ def forecast_scores(forecasts: ForecastQuerySet, *, at: datetime) -> list[Scored
         vectors.append((entries[pk], forecast_vector(probabilities, entries[pk].options)))
     scores = []
     for (resolved_at, forecast, *_), figures in zip(rows, forecast_figures(vectors), strict=True):
-        scores.append(ScoredForecast(forecast=forecast, resolved_at=resolved_at or at, scored_at=at, **figures))
+        scores.append(ForecastScore(forecast_id=forecast, resolved_at=resolved_at or at, scored_at=at, **figures))
     return scores
 
 

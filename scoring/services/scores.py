@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -11,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from agents.models import Trade
 from agents.services.ledger import following_instant, lock_agents
 from forecast_rank.metrics.brier import brier_score
-from foundation.bulk import insert_rows
+from foundation.bulk import create_missing
 from foundation.failpoints import failpoint
 from markets.models import Market
 from markets.services.evidence import audit_evidence
@@ -21,21 +20,6 @@ from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.published_boards import publish_boards
 from scoring.services.trading_leaderboards import refresh_trading_leaderboards
-
-
-class ScoredBet(NamedTuple):
-    """The fields of a `BrierScore`; related rows by their ids."""
-
-    trade: int
-    agent: int
-    market: int
-    probability: float
-    outcome: bool
-    score: float
-    market_probability: float
-    market_score: float
-    resolved_at: datetime
-    scored_at: datetime
 
 
 @dataclass(slots=True)
@@ -82,7 +66,7 @@ def score_trades(*, at: datetime) -> int:
         owners = unscored_trades(until=at).order_by().values_list("agent_id", flat=True)
         agents = lock_agents(owners)  # no snapshot is taken before these scores that is dated after them
         scores = bet_scores(unscored_trades(until=at), at=following_instant(agents.values(), at))
-        insert_rows(BrierScore, ScoredBet._fields, scores)
+        create_missing(scores, "trade")
     return len(scores)
 
 
@@ -99,7 +83,7 @@ def unscored_trades(*, until: datetime) -> QuerySet[Trade]:
     return scored_trades().filter(~Exists(scores), market__resolved_at__lte=until)
 
 
-def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
+def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[BrierScore]:
     """The scores of trades, not stored yet."""
     # Columns, since models of trades and markets would take most of the time.
     columns = ["pk", "agent", "market", "outcome", "implied_confidence", "price"]
@@ -115,5 +99,5 @@ def bet_scores(trades: QuerySet[Trade], *, at: datetime) -> list[ScoredBet]:
             "probability": confidence[i], "outcome": won[i], "score": scores[i], "market_probability": prices[i],
             "market_score": market_scores[i], "resolved_at": row.market__resolved_at or at, "scored_at": at,
         }  # fmt: skip
-        scored.append(ScoredBet(trade=row.pk, agent=row.agent, market=row.market, **figures))
+        scored.append(BrierScore(trade_id=row.pk, agent_id=row.agent, market_id=row.market, **figures))
     return scored

@@ -7,10 +7,10 @@ import pytest
 from django.db import IntegrityError
 
 from agents.models import Forecast
-from foundation.bulk import insert_rows
+from foundation.bulk import create_missing
 from markets.models import Question
 from scoring.models import ForecastScore
-from scoring.services.forecast_scores import ScoredForecast, forecast_scores, score_forecasts
+from scoring.services.forecast_scores import forecast_scores, score_forecasts
 from tests.commands import run
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, resolve
 from tests.sandbox import Venue
@@ -111,9 +111,9 @@ def test_many_are_scored_in_batches_each_with_its_own_figures(monkeypatch: pytes
 def test_scores_that_another_process_stored_first_stay() -> None:
     ask_and_end({GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, "YES")
     scores = forecast_scores(Forecast.objects.filter(family__slug=GPT), at=END)
-    insert_rows(ForecastScore, ScoredForecast._fields, scores)
+    create_missing(scores, "forecast")
     (stored,) = ForecastScore.objects.all()
-    insert_rows(ForecastScore, ScoredForecast._fields, forecast_scores(Forecast.objects.all(), at=END + timedelta(1)))
+    create_missing(forecast_scores(Forecast.objects.all(), at=END + timedelta(1)), "forecast")
     first, second = ForecastScore.objects.order_by("pk")
     assert (first.pk, first.scored_at, first.updated_at) == (stored.pk, END, stored.updated_at)
     assert (second.forecast.family.slug, second.scored_at) == (GROK, END + timedelta(1))
@@ -123,8 +123,9 @@ def test_scores_that_another_process_stored_first_stay() -> None:
 def test_scores_are_stored_all_or_none() -> None:
     ask_and_end({GPT: [0.7, 0.3], GROK: [0.2, 0.8]}, "YES")
     first, second = forecast_scores(Forecast.objects.all(), at=END)
+    second.brier = 2.0
     with pytest.raises(IntegrityError):
-        insert_rows(ForecastScore, ScoredForecast._fields, [first, second._replace(brier=2.0)])
+        create_missing([first, second], "forecast")
     assert not ForecastScore.objects.exists()
 
 
