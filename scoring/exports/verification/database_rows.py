@@ -1,7 +1,8 @@
-"""The rows of the database as the rules of verification take them: each table read in bulk, once or as a stream."""
+"""The rows of the database as the rules of verification take them: small tables read once, others as streams."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any
 
 from agents.records import sha256
@@ -34,8 +35,18 @@ class DatabaseRows(Tables):
     def __init__(self) -> None:
         super().__init__()
         self._instants: dict[datetime, str] = {}
+        self._small_tables: dict[str, list[Row]] = {}
 
     def rows(self, table: str) -> Iterator[Row]:
+        if table not in self._small_tables:
+            rows = self._read(table)
+            first = list(islice(rows, _rows_at_a_time(table) + 1))
+            if len(first) > _rows_at_a_time(table):
+                return chain(first, rows)
+            self._small_tables[table] = first
+        return iter(self._small_tables[table])
+
+    def _read(self, table: str) -> Iterator[Row]:
         if table == "blocks":
             yield from self._blocks()
             return
@@ -49,7 +60,7 @@ class DatabaseRows(Tables):
             if kind in ("time", "text"):
                 converters.append((place, self._instant if kind == "time" else _text))
         rows = declared.model._base_manager.order_by(*declared.order).values_list(*paths)
-        for stored in rows.iterator(chunk_size=min(declared.batch_size, ROWS_AT_A_TIME)):
+        for stored in rows.iterator(chunk_size=_rows_at_a_time(table)):
             values = list(stored)
             for place, convert in converters:
                 values[place] = convert(values[place])
@@ -86,6 +97,10 @@ class DatabaseRows(Tables):
             self.cache["blocks"] = blocks
         rows: list[Row] = self.cache["blocks"]
         return rows
+
+
+def _rows_at_a_time(table: str) -> int:
+    return min(TABLES_BY_NAME[table].batch_size, ROWS_AT_A_TIME)
 
 
 def _text(value: Any) -> str:

@@ -106,19 +106,25 @@ def verify_ledger(*, at: datetime, progress: Callable[[int, int], None] = lambda
         forecasts=Forecast.objects.count(),
         chain_links=sum(length for length, _ in tables.heads().values()),
     )
-    compare_by_name: dict[str, Callable[[], Iterable[str]]] = {
+    checks = ledger_checks(at, tables)
+    for index, (name, check) in enumerate(checks.items()):
+        progress(index, len(checks))
+        with _unreadable_rows(audit.violations, name):
+            audit.violations += check()
+    return audit
+
+
+def ledger_checks(at: datetime, tables: Tables | None = None) -> dict[str, Callable[[], Iterable[str]]]:
+    """The checks of `verify_ledger` by what they are about; each returns a line for each violation."""
+    tables = tables or DatabaseRows()
+    return {
         **{subject: partial(violations_about, subject, tables) for subject in CHECKS},
         "facts": verify_facts,
         "hashes of rows": rewritten_rows,
         "published boards": rewritten_boards,
         **{str(model._meta.verbose_name_plural): compare for model, compare in comparisons(at).items()},
+        "guards": _missing_guards,
     }
-    for index, (name, compare) in enumerate(compare_by_name.items()):
-        progress(index, len(compare_by_name))
-        with _unreadable_rows(audit.violations, name):
-            audit.violations += compare()
-    audit.violations += [f"the database does not guard: {table}" for table in unguarded(connection)]
-    return audit
 
 
 def violations_about(subject: str, tables: Tables | None = None) -> list[str]:
@@ -128,6 +134,11 @@ def violations_about(subject: str, tables: Tables | None = None) -> list[str]:
     for check in CHECKS[subject]:
         check(tables, violations)
     return violations
+
+
+def _missing_guards() -> Iterator[str]:
+    for table in unguarded(connection):
+        yield f"the database does not guard: {table}"
 
 
 @contextmanager
