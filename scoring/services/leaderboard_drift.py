@@ -3,7 +3,7 @@
 A current leaderboard is not compared while its job has yet to reach what has changed, or to run for the first time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -64,7 +64,7 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
     if not stored:
         return
     computed_at = min(map(attrgetter("computed_at"), stored.values()))
-    if _have_portfolios_changed(computed_at):
+    if _have_portfolios_changed(computed_at) or _have_costs_changed(stored, computed):
         return
     if current_versions().get(Scope.LEADERBOARDS) != version:
         return  # they were stored anew meanwhile
@@ -73,7 +73,7 @@ def _trading_drift(*, at: datetime, repair: bool) -> Iterator[str]:
 
 
 def _have_portfolios_changed(since: datetime) -> bool:
-    """True if cash, prices, scores, snapshots or published costs are newer than an instant, or a job works on them."""
+    """True if cash, prices, scores, snapshots or seals are newer than an instant, or a job works on them."""
     newer: tuple[QuerySet[Any], ...] = (
         Run.objects.under_way(timezone.now()).filter(kind__in=TRADING_JOBS),
         JournalEntry.objects.filter(occurred_at__gt=since),
@@ -84,6 +84,17 @@ def _have_portfolios_changed(since: datetime) -> bool:
         Universe.objects.filter(sealed_until__gt=since, sealed_until__lte=now()),
     )
     return any(map(QuerySet.exists, newer))
+
+
+def _have_costs_changed(
+    stored: Mapping[LeaderboardKey, Leaderboard], computed: Mapping[LeaderboardKey, LeaderboardContents]
+) -> bool:
+    """True if families' costs are no longer those that the stored leaderboard was computed from.
+
+    Calls bear the time of the clock, so that no instant tells which of them it knows.
+    """
+    overall = LeaderboardKey(TRADING, ALL_METHODOLOGIES)
+    return overall in stored and stored[overall].report.get("costs") != computed[overall].report["costs"]
 
 
 def _forecast_drift(selection: Selection, versions: list[str], *, at: datetime, repair: bool) -> Iterator[str]:

@@ -69,8 +69,10 @@ def compute_trading_leaderboards(accounts: dict[str, Any] | None = None) -> dict
         add_returns_without_largest_bet(contents[version].entries, version)
         risk = board_risk(contents[version], version)
         contents[version].report.update(calibration=bet_calibration(version), risk=risk)
+    overall = contents[ALL_METHODOLOGIES]
     # Without the accounts of voided cohorts.
-    contents[ALL_METHODOLOGIES].report["accounts"] = subset(accounts, map(str, after_costs))
+    overall.report["accounts"] = subset(accounts, map(str, after_costs))
+    overall.report["costs"] = {entry["family"]: entry["cost_usd"] for entry in overall.entries}
     leaderboards = {}
     for version in [ALL_METHODOLOGIES, *versions]:
         leaderboards[LeaderboardKey(TRADING, version)] = contents.get(version, contents[ALL_METHODOLOGIES])

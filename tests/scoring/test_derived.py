@@ -3,17 +3,22 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from agents.models import Trade
 from foundation.models import Run
-from scoring.models import AgentsBoard, Leaderboard
+from markets.models import Question
+from scoring.models import AgentsBoard, Leaderboard, QuestionDifficulty
 from scoring.services.derived import comparisons
+from scoring.services.leaderboard_drift import leaderboard_drift
 from scoring.services.scores import compute_scores
+from scoring.services.trading_leaderboards import refresh_trading_leaderboards
 from tests.commands import run
-from tests.factories import WEEK, chain_all, play_week
+from tests.factories import WEEK, ModelCallFactory, chain_all, play_week
 from tests.selection import chosen
 from tests.shared_rows import shared_rows
 
@@ -55,7 +60,13 @@ def change_agents_board() -> None:
     board.save()
 
 
-CHANGED = {
+def add_difficulty() -> None:
+    """A difficulty of a question that has too few answers for one."""
+    question = Question.objects.order_by("pk")[0]
+    QuestionDifficulty.objects.create(question=question, arm="priced", difficulty=9.0, difficulty_se=1.0)
+
+
+CHANGED: dict[str, str | Callable[[], None]] = {
     "total of family N": "UPDATE scoring_familytotal SET total = total + 1",
     "score is 0.123, should be": "UPDATE scoring_brierscore SET score = 0.123",
     "brier is 0.123, should be": "UPDATE scoring_forecastscore SET brier = 0.123",
@@ -63,6 +74,7 @@ CHANGED = {
     "leaderboard trading: entries[0].total_value is '1.00'": tampered(
         "trading", lambda row: row.entries[0].update(total_value="1.00")
     ),
+    "difficulty of question N priced is (9.0, 1.0, None, None), should be None": add_difficulty,
     "leaderboard forecast priced: entries[0].log is -9.0": tampered(
         "forecast", lambda row: row.entries[0].update(log=-9.0)
     ),
@@ -78,8 +90,8 @@ DELETED = {
 }
 OTHERS = {
     "total of family N": "UPDATE scoring_familytotal SET agents = agents + 1",
-    "leaderboard trading: entries[0].brier is 0.123": tampered(
-        "trading", lambda row: row.entries[0].update(brier=0.123)
+    "leaderboard trading: entries[0].cost_usd is '9.000000'": tampered(
+        "trading", lambda row: row.entries[0].update(cost_usd="9.000000")
     ),
     "leaderboard forecast priced: report.pairs is None": tampered("forecast", lambda row: row.report.pop("pairs")),
     "Chess: is of nothing that resolved": (
@@ -106,7 +118,7 @@ def test_tampered_rows_are_named_and_rebuilt(season: None, tamperings: dict[str,
     verified = run("verify_ledger", END)
     assert verified.code == 1
     violations = "\n".join(Run.objects.filter(kind="verify_ledger").latest("pk").log_texts)
-    violations = re.sub(r"\b(family|agent|trade|forecast) \d+", r"\1 N", violations)
+    violations = re.sub(r"\b(family|agent|trade|forecast|question) \d+", r"\1 N", violations)
     assert [words for words in tamperings if words not in violations] == []
     rebuilt = run("rebuild_derived", END)
     assert rebuilt.code == 0
@@ -123,6 +135,15 @@ def test_rebuilding_right_rows_and_migrating_change_none(season: None) -> None:
     call_command("migrate", verbosity=0)
     assert run("rebuild_derived", END).summary["corrected"] == 0
     assert rows() == before
+
+
+def test_cost_of_a_later_call_waits_for_the_next_leaderboard(season: None) -> None:
+    call = ModelCallFactory(decision=Trade.objects.order_by("pk")[0].decision, result="malformed")
+    assert list(leaderboard_drift(at=END)) == []
+    refresh_trading_leaderboards(at=END)
+    costs = Leaderboard.objects.get(protocol="trading", methodology="").report["costs"]
+    assert Decimal(costs[call.decision.agent.family.slug]) >= call.cost_usd > 0
+    assert list(leaderboard_drift(at=END)) == []
 
 
 def test_what_the_jobs_have_yet_to_reach_is_no_drift(season: None) -> None:
