@@ -17,13 +17,17 @@ class LazyModule:
 
 
 arena_evaluation = LazyModule("arena_evaluation")
+plots = LazyModule("forecast_rank.ranking.plots")
 plt = LazyModule("matplotlib.pyplot")
+mcp = LazyModule("mcp")
 pd = LazyModule("pandas")
+pl = LazyModule("polars")
 integrate = LazyModule("scipy.integrate")
 optimize = LazyModule("scipy.optimize")
 special = LazyModule("scipy.special")
 stats = LazyModule("scipy.stats")
 resampling = LazyModule("scipy.stats._resampling")
+schemathesis = LazyModule("schemathesis")
 sklearn_calibration = LazyModule("sklearn.calibration")
 sklearn_isotonic = LazyModule("sklearn.isotonic")
 linear_model = LazyModule("sklearn.linear_model")

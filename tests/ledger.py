@@ -5,7 +5,6 @@ from django.test import override_settings
 
 from agents.models import Decision, Elicitation
 from foundation.models import Run
-from scoring.exports.verification.ledger_audit import ledger_checks
 from scoring.models import Leaderboard
 
 
@@ -18,6 +17,8 @@ def ledger_violations() -> list[str]:
     at = Run.objects.aggregate(newest=Max("at"))["newest"]
     if at is None or not (Decision.objects.exists() or Elicitation.objects.exists()):
         return []
+    from scoring.exports.verification.ledger_audit import ledger_checks  # loads SciPy, which the controller needs not
+
     checks = ledger_checks(at)
     del checks[str(Leaderboard._meta.verbose_name_plural)]  # two fifths of the time
     with override_settings(ARENA_CLOCK=at):  # seals that a test leaves closed are not overdue

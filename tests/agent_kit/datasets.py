@@ -5,10 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from arena_agent.canonical import file_sha256, sha256
 from arena_agent.dataset import FILES
+from tests.lazy_modules import pl
 
 COLUMNS = ["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]
 

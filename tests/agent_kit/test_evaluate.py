@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from django.core.management import call_command
 from pytest_httpserver import HTTPServer
@@ -22,6 +21,7 @@ from tests.agent_kit.datasets import sealed, write_dataset, write_lines
 from tests.agent_kit.test_check import agent_file
 from tests.agent_kit.test_run import EVEN
 from tests.documentation import notebook_code
+from tests.lazy_modules import pl
 
 pytestmark = pytest.mark.slow
 

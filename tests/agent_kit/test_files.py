@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 import yaml
 
 import arena_agent
 from arena_agent.cli import main
 from tests.agent_kit.datasets import write_dataset
+from tests.lazy_modules import pl
 
 
 def test_workflow_pins_its_actions_has_one_secret_and_installs_from_the_arena(

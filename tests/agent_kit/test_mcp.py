@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 from pytest_httpserver import HTTPServer
 
 from tests.agent_kit.scripted_arena import TOKEN, ScriptedArena
+from tests.lazy_modules import mcp
 
 FORECAST = {
     "question_id": "88",
@@ -34,7 +34,9 @@ def chat(arena: ScriptedArena, home: Path, *calls: tuple[str, dict[str, Any]]) -
     async def talk() -> list[Any]:
         environment = os.environ | {"ARENA_AGENT_HOME": str(home), "ARENA_AGENT_TOKEN": TOKEN}
         command = ["-m", "arena_agent", "mcp", "--url", arena.url]
-        async with Client(StdioServerParameters(command=sys.executable, args=command, env=environment)) as client:
+        async with mcp.Client(
+            mcp.StdioServerParameters(command=sys.executable, args=command, env=environment)
+        ) as client:
             tools = sorted(tool.name for tool in (await client.list_tools()).tools)
             prompt = (await client.get_prompt("rules")).messages[0].content.text
             results: list[Any] = [tools, prompt]

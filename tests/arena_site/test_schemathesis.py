@@ -5,25 +5,26 @@ import logging
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
-import schemathesis
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from django.test import RequestFactory
 from hypothesis import HealthCheck, Phase, settings
-from schemathesis.pytest.lazy import get_all_tests
-from schemathesis.python._constants.orchestrator import build_constants_pool
-from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from arena_site.api import schema_view
 from scoring.constants import FORECAST
 from scoring.models import Leaderboard
 from tests.arena_site.api_promises import PROMISES
 from tests.factories import WEEK, play_week
+from tests.lazy_modules import LazyModule, schemathesis
 from tests.shared_rows import shared_rows
 
+checks = LazyModule("schemathesis.specs.openapi.checks")
+constants = LazyModule("schemathesis.python._constants.orchestrator")
+lazy = LazyModule("schemathesis.pytest.lazy")
 application = get_wsgi_application()  # not the server's module, which begins to watch the workers
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
@@ -61,13 +62,13 @@ OPERATIONS = [line.split(" ", 2)[:2] for line in PROMISES.read_text().splitlines
 
 
 @cache
-def served_schema() -> schemathesis.schemas.BaseSchema:
+def served_schema() -> Any:
     """The schema as it is served, with the values that exist; the file of promises names the operations."""
     # Not by a client, which connects the signals that `_one_connection` disconnects.
     request = RequestFactory().get("/api/schema/", headers={"accept": "application/vnd.oai.openapi+json"})
     schema = schemathesis.openapi.from_dict(json.loads(schema_view(request).content))  # type: ignore[attr-defined]
     schema.app = application
-    build_constants_pool(schema)  # reads the source of the arena, here for the tests of all operations
+    constants.build_constants_pool(schema)  # reads the source of the arena, here for the tests of all operations
     return schema
 
 
@@ -75,20 +76,20 @@ def served_schema() -> schemathesis.schemas.BaseSchema:
 def test_api_conforms_to_its_schema(method: str, path: str) -> None:
     schema = served_schema().include(method=method, path=path)
     # Generated here: `schema.parametrize` does it when tests are collected, which every worker does.
-    (generated,) = get_all_tests(schema=schema, test_func=check_response, settings=SETTINGS, given_kwargs=None)
+    (generated,) = lazy.get_all_tests(schema=schema, test_func=check_response, settings=SETTINGS, given_kwargs=None)
     _, test = generated.ok()
     test()
 
 
-def check_response(case: schemathesis.Case) -> None:
+def check_response(case: Any) -> None:
     omit_other_parameters(case)
     response = case.call(headers={"Accept-Encoding": "identity"})
     # Of a value that no row has the schema knows nothing; every other value of a parameter's kind is accepted.
     is_unknown = response.status_code == 400 and UNKNOWN.search(response.json()["detail"])
-    case.validate_response(response, excluded_checks=[positive_data_acceptance] if is_unknown else [])
+    case.validate_response(response, excluded_checks=[checks.positive_data_acceptance] if is_unknown else [])
 
 
-def omit_other_parameters(case: schemathesis.Case) -> None:
+def omit_other_parameters(case: Any) -> None:
     """Leaves the parameter that the coverage phase varies alone in the query.
 
     With all others beside it, most lists are empty and conform for want of a row, and half of the time goes to

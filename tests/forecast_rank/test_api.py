@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 import pytest
 
 import forecast_rank as fr
-from tests.lazy_modules import pd
+from tests.lazy_modules import pd, pl
 
 
 class Tags(HTMLParser):

@@ -7,7 +7,6 @@ import pkgutil
 import re
 from pathlib import Path
 
-import polars as pl
 import pytest
 import yaml
 
@@ -15,6 +14,7 @@ import forecast_rank as fr
 import forecast_rank.metrics
 from forecast_rank import metrics
 from tests.forecast_rank.simulated_worlds import simulate
+from tests.lazy_modules import pl
 
 DOCS = Path(__file__).parents[2] / "packages" / "forecast_rank" / "docs"
 

@@ -7,19 +7,19 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import forecast_rank as fr
 from forecast_rank.cli import main
 from tests.forecast_rank.simulated_worlds import simulate
+from tests.lazy_modules import pl
 
 METRICS = "brier,log,spherical,average_return,alpha"
 QUICK: dict[str, Any] = {"bootstrap": 100, "min_questions": 20}
 
 
 @pytest.fixture(scope="module")
-def rows() -> pl.DataFrame:
+def rows() -> Any:
     """Three questions an event, answers missing, prices, a weight for each question, a forecaster with a ruin."""
     panel = simulate("missing at random", forecasters=4, events=20, seed=2).panel
     columns = {
@@ -38,7 +38,7 @@ def rows() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("cut", ["question", "forecaster", "both"])
-def test_sum_of_parts_is_the_report_of_the_whole(rows: pl.DataFrame, cut: str, tmp_path: Path) -> None:
+def test_sum_of_parts_is_the_report_of_the_whole(rows: Any, cut: str, tmp_path: Path) -> None:
     full_report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict()
     key = pl.struct("forecaster", "question") if cut == "both" else pl.col(cut)
     pieces = [rows.filter(key.rank("dense") % 3 == k) for k in range(3)]
@@ -88,7 +88,7 @@ def test_options_may_be_many_and_exclusive(tmp_path: Path) -> None:
             assert entry[key] == pytest.approx(full_report["references"][name][key]), (name, key)
 
 
-def test_parquet_file_is_read_in_batches(rows: pl.DataFrame, tmp_path: Path) -> None:
+def test_parquet_file_is_read_in_batches(rows: Any, tmp_path: Path) -> None:
     rows.sort("question", "forecaster").write_parquet(tmp_path / "rows.parquet", row_group_size=64)
     part = fr.Partial.of_parquet(tmp_path / "rows.parquet", rows_at_once=50, metrics=METRICS)
     full_report, report = fr.rank(rows, metrics=METRICS, **QUICK).to_dict(), part.report(**QUICK).to_dict()
@@ -96,7 +96,7 @@ def test_parquet_file_is_read_in_batches(rows: pl.DataFrame, tmp_path: Path) -> 
     assert [pair["p"] for pair in report["pairs"]] == pytest.approx([pair["p"] for pair in full_report["pairs"]])
 
 
-def test_many_events_are_dealt_into_groups(rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_events_are_dealt_into_groups(rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full_report = fr.Partial(rows, metrics="brier").report(**QUICK).to_dict()
     monkeypatch.setattr("forecast_rank.partial.KEPT_EVENTS", 15)
     monkeypatch.setattr("forecast_rank.partial.MOST_EVENTS", 10)
@@ -114,9 +114,7 @@ def test_many_events_are_dealt_into_groups(rows: pl.DataFrame, tmp_path: Path, m
     assert [pair["n"] for pair in grouped["pairs"]] == [pair["n"] for pair in full_report["pairs"]]
 
 
-def test_large_parquet_file_is_ranked_in_batches(
-    rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_parquet_file_is_ranked_in_batches(rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.parquet"
     rows.sort("question").write_parquet(path)
     full_report = fr.rank(path, metrics="brier,calibration", **QUICK).to_dict()
@@ -135,7 +133,7 @@ def test_large_parquet_file_is_ranked_in_batches(
 
 
 def test_command_ranks_a_large_parquet_file_in_batches(
-    rows: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rows.parquet"
     rows.sort("question").write_parquet(path)
@@ -155,7 +153,7 @@ def test_command_ranks_a_large_parquet_file_in_batches(
     assert "without calibration" not in printed
 
 
-def test_parquet_rows_that_stand_apart_are_refused(rows: pl.DataFrame, tmp_path: Path) -> None:
+def test_parquet_rows_that_stand_apart_are_refused(rows: Any, tmp_path: Path) -> None:
     options = pl.concat([rows.with_columns(option=pl.lit(name)) for name in "ab"])
     options.write_parquet(tmp_path / "rows.parquet")
     with pytest.raises(fr.UnreadableFile, match="stand apart; sort the file by question"):
@@ -172,7 +170,7 @@ def test_many_forecasters_are_not_compared_in_pairs() -> None:
         assert any("more than 50 forecasters" in note for note in part.report(bootstrap=0).to_dict()["notes"])
 
 
-def test_too_many_pairs_and_events_are_left_out_and_said(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_pairs_and_events_are_left_out_and_said(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = fr.Partial(rows, metrics="brier", pairs=False).report(bootstrap=0).to_dict()
     assert (alone["pairs"], alone["notes"][1]) == ([], "no pairs, as asked")
     monkeypatch.setattr("forecast_rank.partial.PAIR_ROWS", 50)
@@ -183,13 +181,13 @@ def test_too_many_pairs_and_events_are_left_out_and_said(rows: pl.DataFrame, mon
     assert any("pairs times events are more than" in note for note in report["notes"])
 
 
-def test_parts_that_contradict_each_other_are_refused(rows: pl.DataFrame) -> None:
+def test_parts_that_contradict_each_other_are_refused(rows: Any) -> None:
     flipped = rows[1:2].with_columns(outcome=1 - pl.col("outcome"), forecaster=pl.lit("zoe"))
     with pytest.raises(fr.UnreadableFile, match=f"contradict each other .* of '{rows['question'][1]}'"):
         fr.Partial(rows[:1]) + fr.Partial(rows[1:2]) + fr.Partial(flipped)
 
 
-def test_what_can_not_be_added_is_refused(rows: pl.DataFrame, tmp_path: Path) -> None:
+def test_what_can_not_be_added_is_refused(rows: Any, tmp_path: Path) -> None:
     with pytest.raises(fr.InvalidSetting, match="irt cannot be added up; brier, log, spherical"):
         fr.Partial(rows, metrics="brier,irt")
     with pytest.raises(fr.InvalidSetting, match="different settings"):
@@ -199,7 +197,7 @@ def test_what_can_not_be_added_is_refused(rows: pl.DataFrame, tmp_path: Path) ->
         fr.Partial.load(tmp_path / "text")
 
 
-def test_report_of_parts_is_printed_as_any_other(rows: pl.DataFrame) -> None:
+def test_report_of_parts_is_printed_as_any_other(rows: Any) -> None:
     text = fr.Partial(rows, metrics="brier").report(bootstrap=0).to_text()
     assert "from parts: without curves" in text
     assert "Brier score, mean form" in text

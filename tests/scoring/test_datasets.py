@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from django.test import Client
 
@@ -19,6 +18,7 @@ from tests.answers import GEMINI, GPT, GROK, forecast
 from tests.commands import SUNDAY, run
 from tests.factories import line_up
 from tests.guards import guards_removed
+from tests.lazy_modules import pl
 from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
 
@@ -29,6 +29,7 @@ DAY = timedelta(days=1)
 FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 AGENT = """
 from arena_agent import Agent
+from tests.lazy_modules import pl
 
 
 class Even(Agent):

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from scipy.stats import norm as normal
-from scipy.stats import t as student
-from scipy.stats import ttest_1samp
 
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard
@@ -18,6 +15,7 @@ from scoring.selectors.return_tests import return_test
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, CohortFactory, MarketFactory, QuestionFactory, ask, end_question
+from tests.lazy_modules import stats
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -69,7 +67,7 @@ def test_prices_are_compared_on_the_same_questions_of_the_same_model() -> None:
 
 def claim(topic: str, p: float, **changes: Any) -> UncorrectedFinding:
     """A claim of Brier scores whose se is 0.01, with 30 degrees of freedom."""
-    estimate = 0.01 * float(student.isf(p / 2, 30))
+    estimate = 0.01 * float(stats.t.isf(p / 2, 30))
     values = {
         "first": "Ann", "second": "", "estimate": estimate, "se": 0.01, "freedom": 30.0, "p": p, "p_family": p,
         "number": 100, "questions": 100.0, "basis": 40, "details": {},
@@ -104,7 +102,7 @@ def test_questions_needed_count_questions_at_the_level_of_the_verdict_beside_the
     (one,) = corrected_claims([claim("market", 0.3, se=0.00438)], 12.5)
     assert (one.questions_more, one.weeks_more) == (51, 5)
     four = corrected_claims([claim(name, 0.3, se=0.00438) for name in ("market", "worst", "prices", "ensemble")])
-    level = float(normal.ppf(1 - 0.05 / 2 / 4) + normal.ppf(0.8))
+    level = float(stats.norm.ppf(1 - 0.05 / 2 / 4) + stats.norm.ppf(0.8))
     assert [finding.questions_more for finding in four] == [math.ceil(100 * (0.438 * level) ** 2) - 100] * 4
     assert four[0].weeks_more is None, "without a pace"
 
@@ -190,7 +188,7 @@ def test_market_tests_are_those_of_the_library_with_the_market_as_a_forecaster()
         gaps = [row.market_brier - row.brier for row in rows]
         test = board.report["market"][slug]
         assert test["difference"] == pytest.approx(alphas[slug])
-        expected = ttest_1samp(gaps, 0).pvalue
+        expected = stats.ttest_1samp(gaps, 0).pvalue
         assert expected <= test["p_holm"] <= 2 * expected + 1e-12, "corrected for two models"
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from arena_verifier.intervals import rank_ranges, return_error, return_pairs, week_mean
 from arena_verifier.weeks import split_return
 from scoring.selectors.return_tests import return_tests
+from tests.lazy_modules import stats
 
 SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
 DAY = timedelta(days=1)

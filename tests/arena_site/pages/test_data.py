@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import polars as pl
 import pytest
 from django.test import Client
 
 from scoring.exports.public_archives import published_days
 from tests.commands import run
 from tests.factories import MarketFactory
+from tests.lazy_modules import pl
 
 pytestmark = pytest.mark.django_db
 DAY = datetime(2026, 3, 1, 5, 40, tzinfo=UTC)

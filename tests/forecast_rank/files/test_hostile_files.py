@@ -8,11 +8,11 @@ import zipfile
 from pathlib import Path
 from string import ascii_uppercase
 
-import polars as pl
 import pytest
 
 from forecast_rank.cli import main
 from forecast_rank.readers.formats import PUBLISHED_FORMATS
+from tests.lazy_modules import pl
 
 NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

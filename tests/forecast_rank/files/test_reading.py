@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 import xlsxwriter
 
 from forecast_rank.files.faults import UnreadableFile
 from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
 from tests.forecast_rank.panels import stated_probabilities
+from tests.lazy_modules import pl
 
 HEADER = "forecaster,question,probability,outcome"
 

@@ -3,11 +3,10 @@
 import random
 from typing import Any
 
-import polars as pl
 import pytest
 
 from forecast_rank import InvalidSetting, rank
-from tests.lazy_modules import arena_evaluation
+from tests.lazy_modules import arena_evaluation, pl
 
 FIGURES = ("brier", "skill", "skill_se", "ece", "n_events", "n_cells", "n_pairs", "n_skill_events")
 

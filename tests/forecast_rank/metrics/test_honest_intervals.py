@@ -1,7 +1,6 @@
 """Intervals and rank ranges that hold the truth with few events, in worlds where the truth is known."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 import forecast_rank as fr
@@ -25,7 +24,7 @@ from forecast_rank.metrics.uncertainty import (
     table_sums,
 )
 from tests.forecast_rank.simulated_worlds import simulate
-from tests.lazy_modules import multitest, stats
+from tests.lazy_modules import multitest, pl, stats
 
 nan = np.nan
 

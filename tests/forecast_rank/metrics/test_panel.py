@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ import forecast_rank
 from forecast_rank.metrics.flat_arrays import distinct_codes, ragged_max, stable_order
 from forecast_rank.metrics.panel import from_arrays, references
 from tests.forecast_rank.panels import EMPTY, panel, rows_of, synthetic
+from tests.lazy_modules import pl
 
 
 @given(st.lists(st.lists(st.floats(-9, 9) | st.just(-np.inf), min_size=1, max_size=6), max_size=8))

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 import pytest
 import scoringrules
 
@@ -13,7 +12,7 @@ from forecast_rank.metrics.panel import from_arrays
 from forecast_rank.metrics.proper_scores import brier
 from forecast_rank.metrics.ranked_probability import ranked_probability
 from tests.forecast_rank.panels import panel, rows_of
-from tests.lazy_modules import pd
+from tests.lazy_modules import pd, pl
 
 
 def test_score_equals_the_oracle() -> None:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from forecast_rank.files.faults import UnreadableFile
@@ -18,6 +17,7 @@ from forecast_rank.ranking import validation
 from forecast_rank.ranking.forecasts import LoadedForecasts, read_forecasts
 from forecast_rank.ranking.rejections import InvalidRow
 from tests.forecast_rank.panels import stated_probabilities
+from tests.lazy_modules import pl
 
 HEADER = "forecaster,question,option,probability,outcome"
 FORMATS = ("csv", "parquet", "jsonl")

@@ -7,17 +7,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import polars as pl
 import pytest
 
 import forecast_rank as fr
 from forecast_rank.ranking.names import distinct_names
 from forecast_rank.ranking.plot_style import COLOURS
-from forecast_rank.ranking.plots import PICTURES, axes_of, draw
 from forecast_rank.ranking.report import rank_panel
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import answers, panel, rows_of, synthetic
-from tests.lazy_modules import plt
+from tests.lazy_modules import pl, plots, plt
 from tests.selection import chosen
 
 pytestmark = pytest.mark.slow
@@ -50,7 +48,7 @@ def report() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def pictures(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The report's pictures, drawn once."""
-    return draw(report, tmp_path_factory.mktemp("pictures"))
+    return plots.draw(report, tmp_path_factory.mktemp("pictures"))
 
 
 def drawable(forecasts: Any, settings: Settings) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def test_a_picture_of_each_kind_is_drawn_whole(report: dict[str, Any], pictures:
 @pytest.mark.thorough
 def test_every_picture_is_drawn_whole(tmp_path: Path) -> None:
     report = drawable(synthetic(4, 80, seed=2).panel, QUICK)
-    pictures = draw(report, tmp_path)
+    pictures = plots.draw(report, tmp_path)
     assert [file.stem for file in pictures] == pictures_with(ALL_FORESTS)
     assert_whole(pictures, report["forecasters"])
 
@@ -91,14 +89,14 @@ def assert_whole(pictures: Iterable[Path], names: Iterable[str]) -> None:
 
 
 def test_pictures_may_be_pixels(tmp_path: Path) -> None:
-    files = draw(two_forecasters(), tmp_path, "png")
+    files = plots.draw(two_forecasters(), tmp_path, "png")
     assert "scores_log.png" in [file.name for file in files]
     for file in files:
         assert file.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_same_report_gives_the_same_pictures(tmp_path: Path) -> None:
-    once, again = draw(two_forecasters(), tmp_path / "once"), draw(two_forecasters(), tmp_path / "again")
+    once, again = plots.draw(two_forecasters(), tmp_path / "once"), plots.draw(two_forecasters(), tmp_path / "again")
     assert len(once) > 2
     assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
 
@@ -130,13 +128,13 @@ def test_forest_plot_and_matrix_show_the_figures(report: dict[str, Any]) -> None
 
 def test_only_what_has_figures_is_drawn(tmp_path: Path) -> None:
     panel = synthetic(3, 30, seed=2, priced=0).panel
-    files = draw(drawable(panel, replace(QUICK, metrics=("log", "average_return"))), tmp_path)
+    files = plots.draw(drawable(panel, replace(QUICK, metrics=("log", "average_return"))), tmp_path)
     assert [file.stem for file in files] == ["scores_log", "scores_accuracy", "ranks", "agreement"]
 
 
 def test_nothing_to_draw_draws_nothing(tmp_path: Path) -> None:
     report = drawable(panel(rows_of("ann", "q", [0.5, 0.5], 0)), replace(QUICK, metrics=("log",), bootstrap=0))
-    assert draw(report, tmp_path) == []
+    assert plots.draw(report, tmp_path) == []
 
 
 @pytest.mark.thorough
@@ -144,7 +142,7 @@ def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
     panel = synthetic(14, 40, seed=2).panel
     names = ["$x^2_$", "a\nb", "<b>&", "a rather long name that no margin of any picture holds", *"cdefghijkl"]
     metrics = ("brier", "average_return", "calibration", "thurstone_mosteller", "irt")
-    files = draw(drawable(replace(panel, forecasters=names), replace(QUICK, metrics=metrics)), tmp_path)
+    files = plots.draw(drawable(replace(panel, forecasters=names), replace(QUICK, metrics=metrics)), tmp_path)
     assert set(pictures_with([])) <= {file.stem for file in files}
     assert "<b>&" in words(tmp_path / "ranks.svg")
     assert "the best 12 of 14" in words(tmp_path / "reliability.svg")
@@ -154,11 +152,11 @@ def test_odd_names_and_crowds_are_drawn(tmp_path: Path) -> None:
 def pictures_of(content: dict[str, Any], name: str) -> Iterator[Any]:
     """The first and the last figure of one kind, as `plot_…` shows them."""
     suffixes = []
-    for suffix, figure in PICTURES[name](content):
+    for suffix, figure in plots.PICTURES[name](content):
         plt.close(figure)
         suffixes.append(suffix)
     for suffix in {*suffixes[:1], *suffixes[-1:]}:
-        yield axes_of(content, name, suffix)[0].figure
+        yield plots.axes_of(content, name, suffix)[0].figure
 
 
 NAMES = ("human median of the crowd", "community average", "robot team", "old robot")
@@ -209,7 +207,7 @@ class TestTitlesAndNames:
             columns = {"question": [f"q{j}" for j in range(40)], "outcome": [0, 1] * 20}
             frame = pl.DataFrame(columns | {name: generator.random(40) for name in NAMES})
             report = fr.rank(frame, metrics="irt", bootstrap=bootstrap)
-            above = axes_of(report.to_dict(), "ability")[0]
+            above = plots.axes_of(report.to_dict(), "ability")[0]
             assert above.get_title(loc="left") == (title or "Ability of forecasters, 95% intervals")
             plt.close("all")
 

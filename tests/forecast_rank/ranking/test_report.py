@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import numpy as np
-import polars as pl
 import pytest
 
 import forecast_rank as fr
@@ -29,6 +28,7 @@ from forecast_rank.ranking.scores import METRICS, USUAL_METRICS
 from forecast_rank.ranking.settings import Settings
 from tests.forecast_rank.panels import EMPTY, answers, panel, relabelled, rows_of, synthetic
 from tests.forecast_rank.simulated_worlds import simulate
+from tests.lazy_modules import pl
 from tests.selection import chosen
 
 QUICK = Settings(bootstrap=200, stream=10)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from forecast_rank import usable_rows
 from forecast_rank.readers.formats import FORMATS, empty_column_warnings
+from tests.lazy_modules import pl
 
 
 @dataclass

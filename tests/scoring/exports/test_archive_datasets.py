@@ -6,17 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from arena_agent.cli import main
 from scoring.exports.archive_record import read_manifest
 from tests.commands import CommandOutput, run
+from tests.lazy_modules import pl
 from tests.scoring.exports.archives import csv_cells
 from tests.scoring.exports.conftest import END
 
 AGENT = """
 from arena_agent import Agent
+from tests.lazy_modules import pl
 
 
 class Even(Agent):

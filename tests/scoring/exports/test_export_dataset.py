@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +35,7 @@ from tests.factories import (
     play_week,
 )
 from tests.guards import guards_removed
+from tests.lazy_modules import pl
 from tests.scoring.exports.archives import csv_cells, table_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from django.core.management import call_command
 
@@ -18,6 +17,7 @@ from scoring.exports.archive_record import MANIFEST, InvalidManifest, read_manif
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.verifier import verify_archive
 from tests.commands import run
+from tests.lazy_modules import pl
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgeries import every
 from tests.scoring.exports.forgery import keep_csv_alone, rewrite, update_manifest
