@@ -14,6 +14,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,47 +36,70 @@ def environment(**extra: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | extra
 
 
-def demo(database: Path, *options: str, weeks: int = 1) -> str:
-    """The table that a demo prints."""
-    command = [sys.executable, "manage.py", "demo", "--no-serve", "--database", f"sqlite:///{database}"]
-    command += ["--weeks", str(weeks)]
-    env = environment(ARENA_EXPORT_DIR=str(database.parent / "exports"))
-    ran = subprocess.run([*command, *options], cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
-    assert len(list(database.parent.glob("exports/public-*/*.zip"))) == 1
-    assert ran.returncode == 0, ran.stderr
-    assert f"week 1 of {weeks}" in ran.stderr
-    assert re.search(r"admin login: admin / \S+", ran.stdout)
-    return ran.stdout[: ran.stdout.index("admin login")]
+@dataclass(frozen=True)
+class Demo:
+    """A demo of one week that serves its site: its process, database and output, and a page from while it played."""
+
+    process: "subprocess.Popen[str]"
+    database: Path
+    address: str
+    log: Path
+    page_at_play: str
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    database = tmp_path_factory.mktemp("demo") / "demo.sqlite3"
-    return database, demo(database, "--seed", "3")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    folder, port = tmp_path_factory.mktemp("demo"), free_port()
+    database, log, address = folder / "demo.sqlite3", folder / "demo.log", f"http://127.0.0.1:{port}"
+    command = ["demo", "--weeks", "1", "--seed", "3", "--database", f"sqlite:///{database}", "--port", str(port)]
+    env = environment(ARENA_EXPORT_DIR=str(folder / "exports"))
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", *command], cwd=ROOT, env=env, stdout=output, stderr=output, text=True
+        )
+    try:
+        eventually(lambda: answers(f"{address}/") == 200)
+        page = httpx.get(f"{address}/").text
+        assert "serving" not in log.read_text()
+        eventually(lambda: "serving" in log.read_text())
+        yield Demo(process, database, address, log, page)
+        family = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+        assert not [pid for pid in family if Path(f"/proc/{pid}").exists()], "a stopped demo leaves no process behind"
+    finally:
+        process.kill()
 
 
-def test_another_seed_another_table(played: tuple[Path, str], migrated_file: Path, tmp_path: Path) -> None:
-    _, table = played
+def test_demo_prints_the_same_table_for_the_same_seed(served: Demo, migrated_file: Path, tmp_path: Path) -> None:
+    database = Path(shutil.copy(migrated_file, tmp_path))
+    command = [sys.executable, "manage.py", "demo", "--no-serve", "--database", f"sqlite:///{database}"]
+    env = environment(ARENA_EXPORT_DIR=str(tmp_path / "exports"))
+    ran = subprocess.run(
+        [*command, "--weeks", "1", "--seed", "3"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=600
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "week 1 of 1" in ran.stderr
+    assert re.search(r"admin login: admin / \S+", ran.stdout)
+    table = ran.stdout[: ran.stdout.index("admin login")]
     families = ("GPT-5.2", "Gemini 3 Pro", "Grok 4.1", "Claude Opus 4.5", "DeepSeek V3.2", "Kimi K2", "Qwen 3")
     assert all(name in table for name in families)
-    assert demo(Path(shutil.copy(migrated_file, tmp_path)), "--seed", "4") != table
+    assert table in served.log.read_text()
 
 
-def test_boards_hold_what_has_resolved_by_each_sunday_of_a_demo(migrated_file: Path, tmp_path: Path) -> None:
-    database = Path(shutil.copy(migrated_file, tmp_path))
-    demo(database, weeks=2)
-    with closing(sqlite3.connect(database)) as stored:
+def test_board_holds_what_has_resolved_by_the_sunday_of_a_demo(served: Demo) -> None:
+    with closing(sqlite3.connect(served.database)) as stored:
         sundays = stored.execute(
             "SELECT DISTINCT at FROM scoring_publishedboard WHERE protocol = 'forecast' AND track = '' ORDER BY at"
         )
-        assert sundays.fetchall() == [("2026-03-08 00:00:00",), ("2026-03-15 00:00:00",)]
+        assert sundays.fetchall() == [("2026-03-08 00:00:00",)]
 
 
-def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
+def test_ledger_of_a_demo_is_proved(served: Demo) -> None:
     ran = subprocess.run(
         [sys.executable, "manage.py", "verify_ledger", "--json"],
         cwd=ROOT,
-        env=environment(DATABASE_URL=f"sqlite:///{played[0]}"),
+        env=environment(DATABASE_URL=f"sqlite:///{served.database}"),
         capture_output=True,
         text=True,
     )
@@ -83,8 +107,8 @@ def test_ledger_of_a_demo_is_proved(played: tuple[Path, str]) -> None:
     assert '"violations": 0' in ran.stdout
 
 
-def test_agents_play_in_a_demo_and_its_archive_is_proved(played: tuple[Path, str], tmp_path: Path) -> None:
-    (published,) = played[0].parent.glob("exports/public-*/*.zip")
+def test_agents_play_in_a_demo_and_its_archive_is_proved(served: Demo, tmp_path: Path) -> None:
+    (published,) = served.database.parent.glob("exports/public-*/*.zip")
     shutil.unpack_archive(published, tmp_path)
     (program,) = tmp_path.rglob("verify_arena.py")
     ran = subprocess.run([sys.executable, program, program.parent], capture_output=True, text=True)
@@ -108,8 +132,8 @@ SELECT count(*) FROM markets_questionentry entry WHERE reason = 'traded' AND NOT
 """
 
 
-def test_bets_of_external_agents_choose_no_question(played: tuple[Path, str]) -> None:
-    with closing(sqlite3.connect(played[0])) as stored:
+def test_bets_of_external_agents_choose_no_question(served: Demo) -> None:
+    with closing(sqlite3.connect(served.database)) as stored:
         bets = "SELECT count(*) FROM agents_trade JOIN agents_agent a ON a.id = agent_id JOIN agents_family f"
         assert stored.execute(f"{bets} ON f.id = family_id WHERE external").fetchone()[0] > 0
         assert stored.execute(ASKED_FOR_AGENTS_ALONE).fetchone() == (0,)
@@ -133,11 +157,6 @@ def test_a_demo_never_plays_over_a_live_season(migrated_file: Path, tmp_path: Pa
     )
     assert ran.returncode == 2
     assert "holds a season that is no demo" in ran.stderr
-
-
-@pytest.fixture
-def port() -> int:
-    return free_port()
 
 
 def free_port() -> int:
@@ -273,44 +292,31 @@ def is_running(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def test_demo_prints_the_same_table_for_the_same_seed_and_serves_the_site_until_it_is_stopped(
-    played: tuple[Path, str], launch: Callable[..., "subprocess.Popen[str]"], port: int, tmp_path: Path
-) -> None:
-    season = ("--weeks", "1", "--seed", "3", "--database", f"sqlite:///{tmp_path}/demo.sqlite3")
-    demo = launch("demo", *season, "--port", str(port))
-    log = tmp_path / "demo.log"
-    eventually(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
-    page = httpx.get(f"http://127.0.0.1:{port}/")
-    assert "The season is being played: week 1, " in page.text
-    assert '<meta http-equiv="refresh" content="5">' in page.text
-    assert " Mar 2026" in page.text
-    assert f"{datetime.now(UTC):%-d %b %Y}" not in page.text
-    assert "serving" not in log.read_text()
-    eventually(lambda: "serving" in log.read_text())
-    page = httpx.get(f"http://127.0.0.1:{port}/")
-    assert "being played" not in page.text
-    assert "refresh" not in page.text
-    assert "Claude Opus 4.5" in page.text
-    assert "the models are simulated" in page.text
-    output = log.read_text()
-    assert played[1] in output
-    (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", output)
-    transcript = follow_tutorial(tmp_path / "newcomer", f"http://127.0.0.1:{port}", token)
+def test_page_says_that_a_demo_is_being_played_and_then_shows_its_boards(served: Demo) -> None:
+    for part in ("The season is being played: week 1, ", '<meta http-equiv="refresh" content="5">', " Mar 2026"):
+        assert part in served.page_at_play
+    assert f"{datetime.now(UTC):%-d %b %Y}" not in served.page_at_play
+    page = httpx.get(f"{served.address}/").text
+    assert "being played" not in page
+    assert "refresh" not in page
+    assert "Claude Opus 4.5" in page
+    assert "the models are simulated" in page
+    assert "Your own agent" in httpx.get(f"{served.address}/trading/").text
+
+
+def test_tutorial_of_an_agent_holds_in_a_demo(served: Demo, tmp_path: Path) -> None:
+    (token,) = re.findall(r"token of an external agent \(.*\): (\S+)", served.log.read_text())
+    transcript = follow_tutorial(tmp_path / "newcomer", served.address, token)
     assert "sample-decision: ok" in transcript
     assert "cautious beside the models" in transcript
     assert "\n0 faults. " in transcript
     report = json.loads((tmp_path / "newcomer" / "report.json").read_text())
-    board = httpx.get(f"http://127.0.0.1:{port}/api/v1/leaderboard/?protocol=forecast").json()["results"]
+    board = httpx.get(f"{served.address}/api/v1/leaderboard/?protocol=forecast").json()["results"]
     (market,) = [row for row in board if row["forecaster"] == "market"]
     assert all(market[name] == report["references"]["market"][name] for name in ("brier", "brier_ci", "alpha"))
     assert "7 answered, 0 refused, 0 failed, 0 pending" in transcript
     assert re.findall(r"^answered \S+: (BET), receipt \d+, received ", transcript, re.MULTILINE) == ["BET"]
     assert len(re.findall(r"^[0-9a-f]{64}: ok$", transcript, re.MULTILINE)) == 7
-    command = [sys.executable, "-c", example_client(), f"http://127.0.0.1:{port}", token]
+    command = [sys.executable, "-c", example_client(), served.address, token]
     refusal = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (refusal.returncode, refusal.stdout) == (0, "nothing is open\n")
-    assert "Your own agent" in httpx.get(f"http://127.0.0.1:{port}/trading/").text
-    family = children(demo.pid)
-    demo.send_signal(signal.SIGINT)
-    assert demo.wait(PATIENCE_S) == 0
-    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
