@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from agents.models import Family
+from arena_verifier.intervals import return_pairs
 from cohorts.models import Cohort
 from foundation.bulk import rows_by
 from scoring.constants import FORECAST, TRADING
@@ -138,13 +139,13 @@ def return_test(
     That of two ranked families is the leaderboard's. An external agent has none there: its pairs are tested beside
     those of the ranked families, other external agents than these two left out.
     """
-    from scoring.selectors.return_tests import return_tests
+    from scoring.selectors.return_pairs import pair_values
 
     pairs = trading.parts[1] or []
     if first.external or second.external:
         excluded = {family.slug for family in index.families.values() if family.external} - {first.slug, second.slug}
         weeks = trading.parts[-1] or {}
-        pairs = return_tests({slug: returns for slug, returns in weeks.items() if slug not in excluded}).pairs
+        pairs = pair_values(return_pairs({slug: weeks[slug] for slug in weeks if slug not in excluded}))
     test = both_directions(pairs).get((first.slug, second.slug))
     if test is None or not test["cohorts"]:
         return None

@@ -1,7 +1,7 @@
 """Returns of agents by calendar week: the change of each portfolio's value from Sunday to Sunday.
 
 Cohorts overlap and hold the same markets, so that the weeks, and not the cohorts, are the independent trials of a
-comparison (`scoring.selectors.return_tests`).
+comparison (`scoring.selectors.return_pairs`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

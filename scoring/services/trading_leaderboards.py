@@ -11,6 +11,7 @@ from django.db import transaction
 
 from agents.models import Agent, Family
 from agents.services.call_usage import decision_costs
+from arena_verifier.intervals import ranges_of, return_pairs
 from arena_verifier.trading_leaderboard import return_figures
 from foundation.bulk import subset
 from foundation.consistent_reads import consistent_reads
@@ -19,7 +20,7 @@ from scoring.constants import ALL_METHODOLOGIES, TRADING
 from scoring.leaderboard_keys import LeaderboardKey, versions_in_play
 from scoring.models import Leaderboard
 from scoring.selectors.competition import AgentSummary, attach_competition, competition_index, started_by
-from scoring.selectors.return_tests import return_test, return_tests
+from scoring.selectors.return_pairs import pair_values, return_test
 from scoring.selectors.scored_bets import scored_fields
 from scoring.selectors.valuations import Valuation, snapshot_valuations, valuations
 from scoring.selectors.weekly_returns import WeeklyReturns, weekly_returns
@@ -197,13 +198,17 @@ def ranked_contents(
     if competitors is None:
         competitors = {row["family"] for row in rows if not row["external"]}
     ranked = [row for row in rows if row["family"] in competitors]
-    tests = return_tests(subset(weeks, map(itemgetter("family"), ranked)))
-    for row, (low, high) in zip(ranked, tests.rank_ranges, strict=True):
-        row["rank_low"], row["rank_high"] = low, high
+    slugs = list(map(itemgetter("family"), ranked))
+    tests = return_pairs(subset(weeks, slugs))
+    ranges = ranges_of(slugs, tests)
+    for row in ranked:
+        row["rank_low"], row["rank_high"] = ranges[row["family"]]
         row["rank"] = 1 + sum(rival["return_percent"] > row["return_percent"] for rival in ranked)
     rows.sort(key=lambda row: (row["external"], -row["return_percent"], row["family"]))
     earning = {row["family"]: return_test(weeks[row["family"]]) for row in ranked}
-    return LeaderboardContents(rows, {"returns": returns, "weeks": weeks, "pairs": tests.pairs, "earning": earning})
+    return LeaderboardContents(
+        rows, {"returns": returns, "weeks": weeks, "pairs": pair_values(tests), "earning": earning}
+    )
 
 
 def board_participants(

@@ -22,7 +22,7 @@ django.setup()
 from scoring.selectors.event_tests import difference_test
 from scoring.selectors.findings import Finding, board_claims, corrected_claims, earning_claim
 from scoring.selectors.forecast_panels import ResolvedEntry
-from scoring.selectors.return_tests import return_test
+from scoring.selectors.return_pairs import return_test
 from scoring.services.forecast_ranking import forecast_leaderboard
 from tests.benchmarks.forecast_tests import MIXES, zipf_sizes
 

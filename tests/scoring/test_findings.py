@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from scoring.leaderboard_keys import LeaderboardKey
 from scoring.models import ForecastScore, Leaderboard
 from scoring.selectors.findings import WHOLE, Finding, UncorrectedFinding, corrected_claims, earning_claim, findings
-from scoring.selectors.return_tests import return_test
+from scoring.selectors.return_pairs import return_test
 from scoring.services.scores import compute_scores
 from scoring.services.trading_leaderboards import LeaderboardContents, store_leaderboards
 from tests.factories import WEEK, CohortFactory, MarketFactory, QuestionFactory, ask, end_question

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from arena_verifier.intervals import return_pairs
 from arena_verifier.published_boards import board_name, current_boards, newest_boards
 from arena_verifier.rows import mismatches
 from arena_verifier.trading_leaderboard import agent_costs, families_of, family_weeks
@@ -12,7 +13,7 @@ from scoring.constants import FORECAST, TRADING
 from scoring.exports.verification.archive_reader import Archive
 from scoring.exports.verification.forecasts import computed_leaderboards
 from scoring.leaderboard_keys import to_json
-from scoring.selectors.return_tests import return_tests
+from scoring.selectors.return_pairs import pair_values
 
 
 def check_published_tests(archive: Archive) -> Iterator[str]:
@@ -40,4 +41,4 @@ def trading_pairs(archive: Archive, methodology: str, stated: list[dict[str, Any
     families = {row["slug"]: row for row in archive.rows("families")}
     ranked = {slug for slug in weeks if not families[slug]["external"]}
     order = dict.fromkeys(name for pair in stated for name in (pair["first"], pair["second"]) if name in ranked)
-    return return_tests(subset(weeks, [*order, *sorted(ranked - order.keys())])).pairs
+    return pair_values(return_pairs(subset(weeks, [*order, *sorted(ranked - order.keys())])))

@@ -9,7 +9,7 @@ import pytest
 
 from arena_verifier.intervals import rank_ranges, return_error, return_pairs, week_mean
 from arena_verifier.weeks import split_return
-from scoring.selectors.return_tests import return_tests
+from scoring.selectors.return_pairs import pair_values
 from tests.lazy_modules import stats
 
 SUNDAY = datetime(2026, 3, 8, tzinfo=UTC)
@@ -85,12 +85,12 @@ def test_pairs_are_tested_on_common_cohorts_and_corrected_by_holm() -> None:
         for week in weeks:
             weeks[week] += 1.5
     del families["f3"][0]
-    tests = return_tests(families)
-    pairs: dict[Any, dict[str, Any]] = {(pair["first"], pair["second"]): pair for pair in tests.pairs}
+    values = pair_values(return_pairs(families))
+    pairs: dict[Any, dict[str, Any]] = {(pair["first"], pair["second"]): pair for pair in values}
     assert [pairs[f"f{k}", "f4"]["p_holm"] < 0.05 for k in range(4)] == [True] * 4
     assert (pairs["f0", "f1"]["cohorts"], pairs["f0", "f3"]["cohorts"], pairs["f0", "f1"]["weeks"]) == (26, 25, 35)
-    assert tests.rank_ranges == [(2, 5)] * 4 + [(1, 1)] == [*rank_ranges(families).values()]
-    for pair in tests.pairs:
+    assert [*rank_ranges(families).values()] == [(2, 5)] * 4 + [(1, 1)]
+    for pair in values:
         assert (abs(pair["difference"]) > pair["margin"]) == (pair["p_holm"] < 0.05)
 
 

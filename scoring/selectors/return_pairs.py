@@ -3,22 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from arena_verifier.intervals import ReturnPair, ranges_of, return_pairs, week_mean
+from arena_verifier.intervals import ReturnPair, week_mean
 from scoring.constants import DETECTABLE_DIFFERENCE
 from scoring.selectors.claims import bears_claim
 from scoring.selectors.weekly_returns import WeeklyReturns
 
 FamilyReturns = Mapping[Any, WeeklyReturns]
 """A family's weekly returns by cohort."""
-
-
-class ReturnTests(NamedTuple):
-    """The paired tests of all pairs of families as JSON values, and the rank range of each family that they leave."""
-
-    pairs: list[dict[str, Any]]
-    rank_ranges: list[tuple[int, int]]
 
 
 def return_test(family: FamilyReturns) -> dict[str, Any]:
@@ -29,15 +22,8 @@ def return_test(family: FamilyReturns) -> dict[str, Any]:
     return {"se": means.error, "freedom": means.freedom, "p": means.p}
 
 
-def return_tests(families: Mapping[str, FamilyReturns]) -> ReturnTests:
-    """The tests of all pairs of families, by slug, on their common cohorts; differences in percentage points."""
-    tests = return_pairs(families)
-    ranges = ranges_of(list(families), tests)
-    return ReturnTests(_pair_values(tests), list(ranges.values()))
-
-
-def _pair_values(tests: Sequence[ReturnPair]) -> list[dict[str, Any]]:
-    """The tests with the margins that fit their corrected p, and the cohorts that each still needs.
+def pair_values(tests: Sequence[ReturnPair]) -> list[dict[str, Any]]:
+    """The tests, differences in percentage points, with the margins that fit their corrected p, and the cohorts that each still needs.
 
     A test that bears no claim has no margin: it would say hundreds of points.
     """
