@@ -23,7 +23,7 @@ def return_test(family: FamilyReturns) -> dict[str, Any]:
 
 
 def pair_values(tests: Sequence[ReturnPair]) -> list[dict[str, Any]]:
-    """The tests, differences in percentage points, with the margins that fit their corrected p, and the cohorts that each still needs.
+    """The tests in percentage points, with margins that fit their corrected p and the cohorts that each still needs.
 
     A test that bears no claim has no margin: it would say hundreds of points.
     """

@@ -6,20 +6,26 @@ import pytest
 from django.test import Client
 
 from arena_verifier.program import verify
+from scoring.exports.verification.verifier import verify_archive
 from scoring.selectors.forecast_panels import Selection, family_names, resolved_entries
 from scoring.services.agents_boards import forecast_agents_board
 from scoring.services.scores import compute_scores
 from tests.commands import run
 from tests.factories import WEEK, QuestionFactory, ask, end_question
+from tests.scoring.exports.forgery import Cells, read_cells, rewrite
 from tests.scoring.test_agents_boards import DAY, GPT, agent, board
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
+END = WEEK + 90 * DAY
 
 
-@pytest.fixture
-def helpers() -> None:
-    """60 questions, each of an event of its own; helpers answer badly what the worst agent alone answers besides."""
-    for slug in ("best", "middle", "worst", "helper-one", "helper-two", "parrot"):
+def answer_questions() -> None:
+    """60 questions, each of an event of its own; helpers answer badly what the worst agent alone answers besides.
+
+    The first helper answers too few questions for a rank, the rare one less than half of those asked.
+    """
+    for slug in ("best", "middle", "worst", "helper-one", "helper-two", "helper-rare", "parrot"):
         agent(slug)
     for number in range(60):
         day = WEEK + number * DAY
@@ -27,6 +33,8 @@ def helpers() -> None:
         vectors = {GPT: [chance, 1 - chance], "parrot": [0.4, 0.6]}
         if number < 45:
             vectors |= {"best": [0.8, 0.2], "middle": [0.7, 0.3]}
+        if number < 27:
+            vectors["helper-rare"] = [0.45, 0.55]
         if number >= 15:
             vectors["worst"] = [0.3, 0.7]
         if number >= 45:
@@ -34,7 +42,10 @@ def helpers() -> None:
         question = QuestionFactory()
         ask(question, vectors, day=day)
         end_question(question, "YES" if number % 3 else "NO", at=day + DAY)
-    compute_scores(at=WEEK + 90 * DAY)
+    compute_scores(at=END)
+
+
+helpers = shared_rows(answer_questions)
 
 
 def test_no_agent_moves_another_and_who_repeats_the_price_is_named(helpers: None, client: Client) -> None:
@@ -49,6 +60,7 @@ def test_no_agent_moves_another_and_who_repeats_the_price_is_named(helpers: None
             assert rows[slug][name] == without[slug][name], (slug, name)
     assert {slug: row["repeats_price"] for slug, row in rows.items() if row["external"]} == {
         "parrot": True, "best": False, "middle": False, "worst": False, "helper-one": False, "helper-two": False,
+        "helper-rare": False,
     }  # fmt: skip
     assert rows["parrot"]["price_distance"] == 0.0
     ranked = sorted((row["rank"], slug) for slug, row in rows.items() if row["rank"])
@@ -65,14 +77,26 @@ def test_interval_of_a_score_ends_at_the_bounds_of_a_brier_score(client: Client)
         question = QuestionFactory()
         ask(question, {GPT: [0.9, 0.1], "sure": [chance, 1 - chance]}, day=day)
         end_question(question, "YES", at=day + DAY)
-    compute_scores(at=WEEK + 90 * DAY)
+    compute_scores(at=END)
     rows = board(client)
     low, high = rows["sure"]["score_ci"]
     assert (low, 0.1 < high <= 1) == (0.0, True)
 
 
-def test_verifier_recomputes_the_board(helpers: None, tmp_path: Path) -> None:
+def test_both_verifiers_recompute_the_board(helpers: None, tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    assert run("export_dataset", WEEK + 90 * DAY, out=folder, format=["csv"]).code == 0
-    violations, _, _ = verify(folder)
-    assert violations["boards of agents"] == []
+    assert run("export_dataset", END, out=folder, format=["csv"]).code == 0
+    board_rows = [row for row in read_cells(folder, "leaderboard_agents") if row["protocol"] == "forecast"]
+    ranked = {row["forecaster"] for row in board_rows if row["rank"]}
+    assert ranked == {"best", "middle", "worst", "parrot"}
+    assert verify(folder)[0]["boards of agents"] == []
+    assert [line for line in verify_archive(folder).violations if line.startswith("leaderboard_agents")] == []
+    rewrite(folder, "leaderboard_agents", forge_interval, record=True)
+    lines = [line for line in verify_archive(folder).violations if line.startswith("leaderboard_agents")]
+    assert lines[0].startswith("leaderboard_agents: closed forecast, best states score_ci [0.0, 1.0], computed is ")
+
+
+def forge_interval(rows: Cells) -> None:
+    for row in rows:
+        if row["forecaster"] == "best" and row["protocol"] == "forecast":
+            row["score_ci"] = "[0.0,1.0]"

@@ -30,6 +30,7 @@ from tests.factories import (
 from tests.markup import elements, get_page, visible_text
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import standalone_violations
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -44,8 +45,7 @@ def answer(town: int, gpt: float, grok: float) -> Question:
     return question
 
 
-@pytest.fixture
-def lead_change() -> list[Question]:
+def change_the_lead() -> list[Question]:
     """GPT leads at FIRST; a day later Grok does."""
     early, late = [answer(town, 0.9, 0.6) for town in range(2)], [answer(town, 0.2, 0.9) for town in range(2, 8)]
     for question in early:
@@ -55,6 +55,9 @@ def lead_change() -> list[Question]:
         end_question(question, "YES", at=FIRST + DAY)
     compute_scores(at=FIRST + DAY)
     return [*early, *late]
+
+
+lead_change = shared_rows(change_the_lead)
 
 
 def published(**selection: str) -> Any:
@@ -169,8 +172,7 @@ def test_dated_page_reads_what_was_published_alone(lead_change: list[Question], 
     assert first == again
 
 
-@pytest.mark.parametrize("path", ["/", "/forecasts/", "/trading/"])
-def test_cited_address_shows_the_same_ranks(path: str, client: Client, lead_change: list[Question]) -> None:
+def test_cited_address_shows_the_same_ranks(client: Client, lead_change: list[Question]) -> None:
     cohort = CohortFactory()
     for slug, side in ((GPT, "YES"), (GROK, "NO")):
         resolve(bet(AgentFactory(cohort=cohort, slug=slug), MarketFactory(), side, "400.00").market, "YES")
@@ -181,10 +183,11 @@ def test_cited_address_shows_the_same_ranks(path: str, client: Client, lead_chan
             visible_text(cell) for cell in elements(get_page(client, address), "table.board tbody tr :is(.rank, th)")
         ]
 
-    page = client.get(path).content.decode()
-    (cited,) = re.findall(r"url = {http://testserver(/[^}]*as_of=\d{4}-\d\d-\d\d[^}]*)}", page)
-    assert client.get(cited).status_code == 200, "it is the board's own instant"
-    assert ranking(cited) == ranking(path) != []
+    for path in ("/", "/forecasts/", "/trading/"):
+        page = client.get(path).content.decode()
+        (cited,) = re.findall(r"url = {http://testserver(/[^}]*as_of=\d{4}-\d\d-\d\d[^}]*)}", page)
+        assert client.get(cited).status_code == 200, "it is the board's own instant"
+        assert ranking(cited) == ranking(path) != []
 
 
 def test_scores_of_a_past_instant_fill_it(lead_change: list[Question], client: Client) -> None:

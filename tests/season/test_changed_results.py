@@ -13,6 +13,7 @@ from tests.answers import GPT, bet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import DECISION, SUNDAY, run
 from tests.sandbox import Kalshi, Venue
+from tests.shared_rows import shared_rows_at_venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
@@ -27,8 +28,7 @@ def alerts() -> list[Alert]:
     return list(Alert.objects.open().filter(kind="result-changed"))
 
 
-@pytest.fixture
-def settled(venue: Venue) -> Venue:
+def settle(venue: Venue) -> None:
     """GPT has won with YES on a market that was settled on Monday."""
     venue.market(RAIN)
     venue.start_first_cohort()
@@ -37,31 +37,27 @@ def settled(venue: Venue) -> Venue:
     run("run_forecasts", DECISION)
     venue.resolve(RAIN, "Yes")
     assert run("check_resolutions", SUNDAY + DAY)["resolved"] == 1
-    return venue
 
 
-@pytest.mark.parametrize(
-    ("later", "reading"),
-    [
-        (FLIPPED, "NO won"),
-        (REOPENED, "open again"),
-        (HALVED, "cancelled"),
-        (DISPUTED, "without a result: closed at 0.9"),
-    ],
-)
-def test_changed_result_is_told_once_with_both_readings_and_changes_nothing(
-    settled: Venue, later: dict[str, Any], reading: str
-) -> None:
+settled_week = shared_rows_at_venue(settle)
+
+
+@pytest.fixture
+def settled(settled_week: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(settled_week[0])
+
+
+def test_changed_result_is_told_once_with_both_readings_and_changes_nothing(settled: Venue) -> None:
     cash = Agent.objects.get(release__model_id=GPT).cash
     questions = list(Question.objects.values("status", "resolved_at"))
-    settled.row(RAIN).update(later)
+    settled.row(RAIN).update(FLIPPED)
     run("check_resolutions", SUNDAY + DAY + WEEK - timedelta(hours=1))
     assert alerts() == []
     ran = run("check_resolutions", SUNDAY + DAY + WEEK)
     assert (ran.code, ran["results_read_again"], ran["results_changed"], ran["resolved"]) == (0, 1, 1, 0)
     (alert,) = alerts()
     assert "settled as YES won on 2026-03-09" in alert.message
-    assert f"; now {reading}" in alert.message
+    assert "; now NO won" in alert.message
     assert run("check_resolutions", SUNDAY + DAY + WEEK + timedelta(hours=1))["results_read_again"] == 0
     run("check_resolutions", SUNDAY + DAY + 2 * WEEK)
     assert len(alerts()) == Alert.objects.filter(kind="result-changed").count() == 1
@@ -69,6 +65,18 @@ def test_changed_result_is_told_once_with_both_readings_and_changes_nothing(
     assert (market.status, market.winning_side) == ("resolved", "YES")
     assert Agent.objects.get(release__model_id=GPT).cash == cash
     assert list(Question.objects.values("status", "resolved_at")) == questions
+
+
+@pytest.mark.parametrize(
+    ("later", "reading"),
+    [(REOPENED, "open again"), (HALVED, "cancelled"), (DISPUTED, "without a result: closed at 0.9")],
+)
+def test_later_reading_is_told_in_its_words(settled: Venue, later: dict[str, Any], reading: str) -> None:
+    settled.row(RAIN).update(later)
+    assert run("check_resolutions", SUNDAY + DAY + WEEK, skip_leaderboards=True)["results_changed"] == 1
+    (alert,) = alerts()
+    assert f"; now {reading}" in alert.message
+    assert Market.objects.get().winning_side == "YES"
 
 
 @pytest.mark.forged_record
