@@ -14,11 +14,11 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from agents.gateway.client import Gateway
-from agents.gateway.completions import Completion, GatewayFailure
+from agents.gateway.completions import Completion, FailureScope, GatewayFailure
 from agents.model_ids import same_model
 from arena_verifier.answer_texts import content_of
 from tests.captured import CAPTURED
-from tests.foundation.test_http import Act, misbehaving, reset, silent
+from tests.faults.upstream import Act, misbehaving, reset, silent
 
 KEY = "sk-or-v1-0123456789abcdef"
 
@@ -438,12 +438,33 @@ def test_answer_that_is_there_is_not_lost_with_the_connection(fate: Act) -> None
     assert (answer.content, answer.finish_reason, answer.cost_usd) == ('{"action": "HOLD"}', "stop", None)
 
 
-@pytest.mark.parametrize(("status", "body", "billable"), [(402, "{}", False), (503, "{}", False), (524, "<p>", True)])
-def test_request_turned_away_costs_nothing(
-    httpserver: HTTPServer, gateway: Gateway, status: int, body: str, billable: bool
+PROVIDER = {"provider_name": "DigitalOcean", "limit_source": "upstream_provider_shared_pool"}
+USED_UP = {"X_RateLimit_Remaining": "0"}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "headers", "scope"),
+    [
+        (400, {}, {}, FailureScope.REQUEST),
+        (401, {}, {}, FailureScope.ACCOUNT),
+        (402, {}, {}, FailureScope.ACCOUNT),
+        (403, {"message": "moderated"}, {}, FailureScope.REQUEST),
+        (403, {"message": "Key limit exceeded (total limit)."}, {}, FailureScope.ACCOUNT),
+        (404, {}, {}, FailureScope.RELEASE),
+        (429, {}, {}, FailureScope.MODEL),
+        (429, {}, USED_UP, FailureScope.ACCOUNT),
+        (429, {"metadata": {"headers": {"X-RateLimit-Remaining": "0"}}}, {}, FailureScope.ACCOUNT),
+        (429, {"message": "free-models-per-day"}, {}, FailureScope.ACCOUNT),
+        (429, {"metadata": PROVIDER}, {}, FailureScope.MODEL),
+        (429, {"metadata": PROVIDER}, USED_UP, FailureScope.MODEL),
+        (503, {}, {}, FailureScope.REQUEST),
+    ],
+)
+def test_scope_of_a_failure(
+    httpserver: HTTPServer, gateway: Gateway, status: int, error: Any, headers: dict[str, str], scope: FailureScope
 ) -> None:
-    answer(httpserver, body, status=status)
-    assert failure(gateway).billable is billable
+    answer(httpserver, {"error": {"code": status, "message": "no"} | error}, status, **headers)
+    assert failure(gateway).scope == scope
 
 
 # ── captured answers ──────────────────────────────────────────────────────────────────────────────

@@ -25,7 +25,7 @@ from foundation.models import Alert, Notice
 from foundation.services.alerts import raise_alert
 from tests.arena_site.test_notices import Hook, hook, inbox  # noqa: F401 - fixtures
 from tests.factories import WEEK
-from tests.foundation.test_http import misbehaving, saying
+from tests.faults.upstream import misbehaving, saying
 from tests.threads import all_at_once
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,7 @@ from markets.models import Market, Outcome, UniverseEntry
 from scoring.models import Snapshot
 from tests.answers import GPT, bet
 from tests.commands import DECISION, SUNDAY, run
-from tests.faults.upstream import answering
-from tests.foundation.test_http import Act
+from tests.faults.upstream import Act, answering
 from tests.sandbox import Venue
 
 RAIN, CUP, NEW = "Will it rain?", "Lakers or Celtics?", "Will it snow?"
@@ -112,6 +111,9 @@ class EntryPoint:
     an_hour_later: Facts
     before: Callable[[Venue], Act] | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 LOST = {"code": 1, "errors": 1, "changed": []}

@@ -1,28 +1,104 @@
 """Upstreams that misbehave: each fault as what a server does with a request, and a server that does nothing else."""
 
+import gzip
 import json
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.foundation.test_http import (
-    OK,
-    Act,
-    drips_its_body,
-    drips_its_header,
-    misbehaving,
-    reset,
-    saying,
-    silent,
-    truncated,
-    whole,
-)
-
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 TINY_TIMEOUT_S, TIMEOUT_S = 0.15, 5
 """How long an upstream may take: one that hangs is given up at once, any other must not fail for being slow."""
+
+
+# ── servers that misbehave below HTTP ─────────────────────────────────────────────────────────────
+
+Act = Callable[[socket.socket, threading.Event], None]
+
+
+@contextmanager
+def misbehaving(*behaviours: Act) -> Iterator[str]:
+    """The address of a server that treats its nth request as the nth act says, and the rest as the last."""
+    over = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for turn in range(1000):
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(5)
+                try:
+                    _read_request(connection)
+                    behaviours[min(turn, len(behaviours) - 1)](connection, over)
+                except OSError:
+                    continue  # the client has gone, as it should
+
+    server = threading.Thread(target=serve)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        over.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        server.join()
+
+
+def _read_request(connection: socket.socket) -> None:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += _received(connection)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = next(
+        (int(header[15:]) for header in head.lower().split(b"\r\n") if header.startswith(b"content-length:")), 0
+    )
+    while len(body) < length:
+        body += _received(connection)
+
+
+def _received(connection: socket.socket) -> bytes:
+    """The next bytes; ConnectionError if the client has closed the connection, as one does whose time is over."""
+    if not (received := connection.recv(65536)):
+        raise ConnectionError("the client has gone")
+    return received
+
+
+def saying(answer: bytes) -> Act:
+    return lambda connection, over: connection.sendall(answer)
+
+
+def whole(body: bytes) -> Act:
+    return saying(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def dripping(first: bytes, drop: bytes) -> Act:
+    def act(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(first)
+        while not over.wait(0.02):
+            connection.sendall(drop)
+
+    return act
+
+
+def silent(connection: socket.socket, over: threading.Event) -> None:
+    connection.recv(1)  # until the client has had enough
+
+
+def reset(connection: socket.socket, over: threading.Event) -> None:
+    # Linger for zero seconds: closing sends a reset, not a farewell.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+truncated = saying(OK + b"Content-Length: 100\r\n\r\n" + b'{"half": ')
+drips_its_body = dripping(OK + b"Content-Length: 100000\r\n\r\n[", b" ")
+drips_its_header = dripping(OK, b"X")
 
 
 def answering(status: int, body: Any = None, *headers: str) -> Act:
@@ -83,10 +159,10 @@ class Faulty:
 
 
 @contextmanager
-def faulty(fault: Fault, *before: Act) -> Iterator[Faulty]:
-    """A server that answers as `before` says, one request after the other, and with the fault from then on.
+def faulty(fault: Fault, *before: Act, after: Act | None = None) -> Iterator[Faulty]:
+    """A server that answers as `before` says, one request after the other, and then with the fault.
 
-    Where the fault comes before any request it is all there is.
+    The fault stays, unless there is an answer `after` it. Where it comes before any request it is all there is.
     """
     if fault.act is None:
         assert fault.server is not None
@@ -102,7 +178,8 @@ def faulty(fault: Fault, *before: Act) -> Iterator[Faulty]:
 
         return counting
 
-    with misbehaving(*map(counted, (*before, fault.act))) as server.url:
+    acts = (*before, fault.act) if after is None else (*before, fault.act, after)
+    with misbehaving(*map(counted, acts)) as server.url:
         yield server
 
 
@@ -120,11 +197,11 @@ FAULTS = {
     "breaks off in the body": Fault(truncated),
     "sends without end": Fault(floods),
     "sends 40 MiB": Fault(saying(OK + b"Content-Length: %d\r\n\r\n" % HUGE + b" " * HUGE)),
-    **{str(status): Fault(answering(status)) for status in (400, 401, 402, 403, 404, 408, 422)},
+    **{str(status): Fault(answering(status)) for status in (400, 401, 402, 403, 404, 405, 408, 422, 425)},
     "429": Fault(answering(429)),
     "429, retry at once": Fault(answering(429, None, "Retry-After: 0")),
     "429, retry in 30 years": Fault(answering(429, None, f"Retry-After: {ABSURD_S}")),
-    **{str(status): Fault(answering(status)) for status in (500, 502, 503, 504)},
+    **{str(status): Fault(answering(status)) for status in (500, 502, 503, 504, 524)},
     "503, retry in 30 years": Fault(answering(503, HTML, f"Retry-After: {ABSURD_S}")),
     "301 to elsewhere": Fault(answering(301, HTML, "Location: http://127.0.0.1:9/")),
     "HTML with 200": Fault(answering(200, HTML)),
@@ -132,6 +209,9 @@ FAULTS = {
     "half a JSON with 200": Fault(whole(b'{"markets": [{"id": "901", "quest')),
     "an error with 200": Fault(answering(200, {"error": "no such thing"})),
     "a rate limit with 200": Fault(answering(200, {"error": "Too Many Requests"})),
+    "a rate limit in other words": Fault(answering(200, {"error": "rate limit exceeded"})),
     "other JSON with 200": Fault(answering(200, b'"all is well"')),
     "bytes that are no text": Fault(answering(200, b'{"\xff\xfe": \x80}')),
+    "compressed badly": Fault(answering(200, b"none", "Content-Encoding: gzip")),
+    "40 MiB, compressed": Fault(answering(200, gzip.compress(b" " * HUGE), "Content-Encoding: gzip")),
 }

@@ -1,12 +1,13 @@
-"""The way out: what is tried again, what is not, and that nothing can hold it for ever."""
+"""The HTTP client: what it sends, what it makes of answers, and that nothing can hold it for ever.
+
+`tests.faults.test_upstream` has the table of an upstream's faults.
+"""
 
 import json
 import math
 import socket
-import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -19,100 +20,11 @@ from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 from werkzeug import Request, Response
 
 from foundation.http import USER_AGENT, HttpService, UpstreamError, retry_after_s
+from tests.faults.upstream import OK, misbehaving, silent, whole
 
 NOON = datetime(2026, 3, 8, 12, 0, tzinfo=UTC)
-OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
-
-
-# ── servers that misbehave below HTTP ─────────────────────────────────────────────────────────────
-
-Act = Callable[[socket.socket, threading.Event], None]
-
-
-@contextmanager
-def misbehaving(*behaviours: Act) -> Iterator[str]:
-    """The address of a server that treats its nth request as the nth act says, and the rest as the last."""
-    over = threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        for turn in range(1000):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                connection.settimeout(5)
-                try:
-                    _read_request(connection)
-                    behaviours[min(turn, len(behaviours) - 1)](connection, over)
-                except OSError:
-                    continue  # the client has gone, as it should
-
-    server = threading.Thread(target=serve)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        over.set()
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        server.join()
-
-
-def _read_request(connection: socket.socket) -> None:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += _received(connection)
-    head, _, body = received.partition(b"\r\n\r\n")
-    length = next(
-        (int(header[15:]) for header in head.lower().split(b"\r\n") if header.startswith(b"content-length:")), 0
-    )
-    while len(body) < length:
-        body += _received(connection)
-
-
-def _received(connection: socket.socket) -> bytes:
-    """The next bytes; ConnectionError if the client has closed the connection, as one does whose time is over."""
-    if not (received := connection.recv(65536)):
-        raise ConnectionError("the client has gone")
-    return received
-
-
-def saying(answer: bytes) -> Act:
-    return lambda connection, over: connection.sendall(answer)
-
-
-def whole(body: bytes) -> Act:
-    return saying(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-
-
-def dripping(first: bytes, drop: bytes) -> Act:
-    def act(connection: socket.socket, over: threading.Event) -> None:
-        connection.sendall(first)
-        while not over.wait(0.02):
-            connection.sendall(drop)
-
-    return act
-
-
-def silent(connection: socket.socket, over: threading.Event) -> None:
-    connection.recv(1)  # until the client has had enough
-
-
-def reset(connection: socket.socket, over: threading.Event) -> None:
-    # Linger for zero seconds: closing sends a reset, not a farewell.
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-truncated = saying(OK + b"Content-Length: 100\r\n\r\n" + b'{"half": ')
-drips_its_body = dripping(OK + b"Content-Length: 100000\r\n\r\n[", b" ")
-drips_its_header = dripping(OK, b"X")
-
-
-# ── the tests ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -141,26 +53,11 @@ def test_post_sends_its_json(httpserver: HTTPServer, service: HttpService) -> No
     assert service.post_json("/books", [{"token_id": "7"}]) == []
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 524])
-def test_status_that_may_pass_is_tried_again(httpserver: HTTPServer, service: HttpService, status: int) -> None:
-    httpserver.expect_ordered_request("/api/x").respond_with_data("no", status=status)
-    httpserver.expect_ordered_request("/api/x").respond_with_json({"ok": 1})
-    assert service.get_json("/x") == {"ok": 1}
-
-
-@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 405, 422])
-def test_status_that_will_not_pass_is_final(httpserver: HTTPServer, service: HttpService, status: int) -> None:
-    httpserver.expect_request("/api/x").respond_with_json({"error": "no\nsuch thing"}, status=status)
+def test_message_of_an_error_is_one_line(httpserver: HTTPServer, service: HttpService) -> None:
+    httpserver.expect_request("/api/x").respond_with_json({"error": "no\nsuch thing"}, status=403)
     error = failure(service)
-    assert (error.status, error.retryable, len(httpserver.log)) == (status, False, 1)
-    assert str(error) == f"venue: GET /x answered {status}: no such thing"
-
-
-@pytest.mark.parametrize("body", ['{"half": [1, 2', "", "<!doctype html><p>Just a moment…"])
-def test_body_that_is_no_json_is_tried_again(httpserver: HTTPServer, service: HttpService, body: str) -> None:
-    httpserver.expect_ordered_request("/api/x").respond_with_data(body)
-    httpserver.expect_ordered_request("/api/x").respond_with_json([1])
-    assert service.get_json("/x") == [1]
+    assert (error.status, error.retryable) == (403, False)
+    assert str(error) == "venue: GET /x answered 403: no such thing"
 
 
 def test_retries_are_bounded_and_the_last_failure_is_told(httpserver: HTTPServer, service: HttpService) -> None:
@@ -192,18 +89,6 @@ def test_absurd_nesting_is_broken_json_and_no_crash(httpserver: HTTPServer, serv
 def test_text_that_no_address_can_carry_is_a_failure_and_no_crash(service: HttpService) -> None:
     with pytest.raises(UpstreamError, match="could not be sent: the request is invalid"):
         service.get_json("/x", {"after_cursor": "\ud800"})
-
-
-@pytest.mark.parametrize(
-    ("message", "requests"), [("Too Many Requests", 4), ("rate limit exceeded", 4), ("no such thing", 1)]
-)
-def test_ok_that_holds_only_an_error_is_one(
-    httpserver: HTTPServer, service: HttpService, message: str, requests: int
-) -> None:
-    httpserver.expect_request("/api/x").respond_with_json({"error": message})
-    error = failure(service)
-    assert error.reason == f"GET /x answered 200 with only an error: {message}"
-    assert len(httpserver.log) == requests
 
 
 def test_answer_with_an_empty_error_beside_its_data_is_an_answer(httpserver: HTTPServer, service: HttpService) -> None:
@@ -254,34 +139,6 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float
     assert retry_after_s({"Retry-After": header}, now=NOON) == seconds
 
 
-@pytest.mark.parametrize("act", [reset, truncated, silent, drips_its_body, drips_its_header])
-def test_broken_transport_is_tried_again(act: Act) -> None:
-    with misbehaving(act, whole(b'{"ok": 1}')) as url, HttpService("venue", url, timeout_s=0.3) as service:
-        assert service.get_json("/x") == {"ok": 1}
-
-
-@pytest.mark.parametrize(
-    ("act", "reason"),
-    [
-        (reset, "failed: [Errno 104] Connection reset by peer"),
-        (truncated, "was cut off before the response was complete"),
-        (silent, "did not finish within 0.3 s"),
-        (drips_its_body, "did not finish within 0.3 s"),
-        (drips_its_header, "did not finish within 0.3 s"),
-    ],
-)
-def test_broken_transport_ends_in_time_and_is_named(act: Act, reason: str) -> None:
-    started_at = monotonic()
-    with (
-        misbehaving(act) as url,
-        HttpService("venue", url, timeout_s=0.3, retries=0) as service,
-        pytest.raises(UpstreamError) as caught,
-    ):
-        service.exchange("GET", "/x")
-    assert monotonic() - started_at < 2
-    assert (caught.value.reason, caught.value.retryable) == (f"GET /x {reason}", True)
-
-
 def test_silence_after_a_drip_does_not_begin_the_deadline_anew() -> None:
     def drips_then_falls_silent(connection: socket.socket, over: threading.Event) -> None:
         connection.sendall(OK + b"Content-Length: 9\r\n\r\n[")
@@ -319,22 +176,6 @@ def test_retries_end_with_the_total_limit_where_each_is_answered() -> None:
     with misbehaving(busy) as url, HttpService("venue", url, retries=90).limit_total(0.5) as service:
         failure(service)
     assert monotonic() - started_at < 1.5
-
-
-def test_refused_connection_is_retryable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with HttpService("venue", f"http://127.0.0.1:{port}", retries=1) as service:
-        error = failure(service)
-    assert (error.status, error.retryable) == (None, True)
-
-
-def test_huge_body_is_cut_short(httpserver: HTTPServer) -> None:
-    httpserver.expect_request("/x").respond_with_data("1" * 200_000)
-    with HttpService("venue", httpserver.url_for("/"), max_bytes=100_000) as service:
-        error = failure(service)
-    assert error.reason == "GET /x answered more than 100000 bytes"
-    assert (error.retryable, len(httpserver.log)) == (False, 1)
 
 
 def test_exchange_judges_nothing(httpserver: HTTPServer, service: HttpService) -> None:

@@ -1,6 +1,8 @@
 """Gamma and the CLOB over HTTP: walking the catalogue, pricing tokens, and rows that are not what they should be."""
 
+import itertools
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -145,6 +147,39 @@ def test_other_failures_of_keyset_are_failures(httpserver: HTTPServer, gamma: Ga
     httpserver.expect_request("/markets").respond_with_json([raw()])
     with pytest.raises(UpstreamError, match=message):
         list(gamma.catalogue())
+
+
+@pytest.mark.parametrize(
+    ("cursors", "pages", "message"),
+    [
+        (map(str, itertools.count(1)), 20, "the catalogue did not end within 20 pages"),
+        (itertools.repeat("same"), 2, "the catalogue repeats its cursor 'same'"),
+        (itertools.cycle(["a", "b"]), 3, "the catalogue repeats its cursor 'a'"),
+        (itertools.repeat({"no": "cursor"}), 2, "the catalogue repeats its cursor"),
+        (itertools.repeat("\0"), 2, "the catalogue repeats its cursor ''"),
+        (itertools.repeat("\ud800\n\u2028"), 2, "the catalogue repeats its cursor"),
+        (itertools.repeat("x" * 100_000), 1, "GET /markets/keyset could not be sent"),
+    ],
+    ids=["ever new", "the same", "in a circle", "no text", "NUL", "half a character", "endless itself"],
+)
+def test_catalogue_that_never_ends_is_given_up(
+    httpserver: HTTPServer, gamma: Gamma, cursors: Iterator[Any], pages: int, message: str
+) -> None:
+    httpserver.expect_request("/markets/keyset").respond_with_handler(
+        lambda _: Response(json.dumps({"markets": [raw()], "next_cursor": next(cursors)}))
+    )
+    walked: list[CataloguePage] = []
+    with pytest.raises(UpstreamError) as caught:
+        walked.extend(gamma.catalogue(max_pages=20))
+    assert caught.value.reason.startswith(message)
+    assert len(walked) == pages
+
+
+def test_old_list_that_repeats_its_first_page_is_given_up(httpserver: HTTPServer, gamma: Gamma) -> None:
+    httpserver.expect_request("/markets/keyset").respond_with_data("", status=404)
+    httpserver.expect_request("/markets").respond_with_json([raw()])
+    with pytest.raises(UpstreamError, match="the catalogue did not end within 20 pages"):
+        list(gamma.catalogue(max_pages=20))
 
 
 def test_market_is_found_by_id(httpserver: HTTPServer, gamma: Gamma) -> None:
@@ -314,6 +349,11 @@ def test_one_bad_price_costs_only_its_outcome(value: object) -> None:
     assert [side.price for side in row(outcomePrices=[value, "0.57"]).outcomes] == [None, Decimal("0.57")]
 
 
+@pytest.mark.parametrize("prices", [..., None, "n/a", "[]", '["-", "-"]'])
+def test_closed_row_needs_no_prices(prices: Any) -> None:
+    assert [side.price for side in row(closed=True, outcomePrices=prices).outcomes] == [None, None]
+
+
 def test_prices_are_exact_in_every_form() -> None:
     assert [side.price for side in row(outcomePrices=[0, Decimal("0.30")]).outcomes] == [0, Decimal("0.30")]
     assert row(outcomePrices=[0.1, 0.9]).outcomes[0].price == Decimal("0.1")
@@ -398,6 +438,9 @@ def test_oracle_status_falls_back_to_its_history(fields: dict[str, Any], status:
         ({"volumeNum": "NaN", "volume": "9"}, "9"),
         ({"volumeNum": "-1"}, "0"),
         ({"volumeNum": "1e99"}, "0"),
+        ({"volumeNum": math.nan, "volume": "9"}, "9"),
+        ({"volumeNum": "9" * 5000, "volume": "9"}, "9"),
+        ({"volumeNum": Decimal("0." + "3" * 5000), "volume": "9"}, "9"),
     ],
 )
 def test_volume_is_a_sane_amount_or_zero(fields: dict[str, Any], volume: str) -> None:
@@ -534,6 +577,7 @@ def test_best_of_a_book_is_the_best_in_any_order(httpserver: HTTPServer, clob: C
                 "bids": [level("0.1"), level("0.4"), level("0.45", "0")],
                 "asks": [level("0.5"), level("0.7")],
             },
+            {"asset_id": "2", "bids": [], "asks": [level("0.001")]},
             {"asset_id": "3", "bids": [level("7")]},
             {"asset_id": "4", "bids": "many"},
             "rubbish",

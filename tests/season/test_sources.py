@@ -15,8 +15,7 @@ from markets.models import Market, Outcome, PriceObservation, Universe
 from markets.services import sync
 from tests.answers import GPT, bet
 from tests.commands import DECISION, SUNDAY, run
-from tests.faults.upstream import TINY_TIMEOUT_S
-from tests.foundation.test_http import misbehaving, silent
+from tests.faults.upstream import TINY_TIMEOUT_S, misbehaving, silent
 from tests.sandbox import Kalshi, Venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
