@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pytest_httpserver import HTTPServer
-from werkzeug import Response
+from httpx import Headers
 
-from agents.gateway.client import Gateway
-from agents.gateway.completions import GatewayFailure
+from agents.gateway.completions import CompletionParser, GatewayFailure
 from agents.models import Agent, Decision, Elicitation, ModelCall, Release, Task
 from agents.services.model_calls import AnswerReading, read_answer
 from cohorts.models import Cohort, Methodology
+from foundation.http import Exchange
 from markets.models import QuestionBatch
 from tests.answers import GPT
-
-pytestmark = pytest.mark.each_database
 
 BET = {"reasoning": "Clouds.", "action": "BET", "bets": [{"market_id": "12", "side": "YES", "amount": 1500}]}
 FORECAST = {"forecasts": [{"question_id": "88", "rationale": "Clouds.", "probabilities": {"YES": 0.625, "NO": 0.375}}]}
@@ -82,48 +79,36 @@ def mutated_streams(content: str) -> Iterator[tuple[str, bytes]]:
         yield f"event {place}: the first that is missing", b"".join(frames[:place])
 
 
-def decision() -> Task:
-    release = Release.objects.get(model_id=GPT)
-    cohort = Cohort(methodology=Methodology.objects.get(version="v1"))
-    return Decision(agent=Agent(release=release, family=release.family, model_id=GPT), cohort=cohort)
+def decision(release: Release, methodology: Methodology) -> Task:
+    return Decision(agent=Agent(release=release, model_id=GPT), cohort=Cohort(methodology=methodology))
 
 
-def elicitation() -> Task:
-    methodology, release = Methodology.objects.get(version="v1"), Release.objects.get(model_id=GPT)
+def elicitation(release: Release, methodology: Methodology) -> Task:
     return Elicitation(batch=QuestionBatch(arm="priced"), methodology=methodology, release=release)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("answer", "task_of"), [(BET, decision), (FORECAST, elicitation)])
 def test_broken_stream_is_read_as_it_was_sent_or_lost(
-    httpserver: HTTPServer, answer: Any, task_of: Callable[[], Task]
+    answer: Any, task_of: Callable[[Release, Methodology], Task]
 ) -> None:
-    task, content = task_of(), json.dumps(answer)
-    streams: list[bytes] = []
-    httpserver.expect_request("/chat/completions").respond_with_handler(
-        lambda request: Response(streams[-1], content_type="text/event-stream")
-    )
-    with Gateway(httpserver.url_for("")) as gateway:
+    task, content = task_of(Release(model_id=GPT), Methodology.objects.get(version="v2")), json.dumps(answer)
 
-        def read(stream: bytes) -> AnswerReading:
-            streams.append(stream)
-            parameters: dict[str, Any] = {}
-            completion = gateway.complete(
-                model=GPT, system="", user="", parameters=parameters, idempotency_key="", is_answer=task.is_answer
-            )
-            return read_answer(task, completion)
+    def read(stream: bytes) -> AnswerReading:
+        exchange = Exchange(200, Headers(), stream, latency_ms=1)
+        return read_answer(task, CompletionParser(exchange, str, task.is_answer).parse())
 
-        sound = "".join(f"data: {event}\n\n" for event in events(content)).encode()
-        assert read(sound + b"data: [DONE]\n\n") == AnswerReading(ModelCall.Result.ANSWERED, parsed=task.parse(content))
-        ends, faults = Counter[str](), []
-        for name, stream in mutated_streams(content):
-            try:
-                reading = read(stream)
-            except GatewayFailure as failure:
-                ends["lost" if failure.retryable else "refused"] += 1
-                continue
-            ends[reading.result] += 1
-            if reading.result not in ("answered", "failed") or reading.parsed not in (None, task.parse(content)):
-                faults.append(f"{name}: {reading.result} {reading.error or reading.parsed}")
-        assert faults == []
-        assert ends == {"answered": 112, "lost": 354}
+    sound = "".join(f"data: {event}\n\n" for event in events(content)).encode()
+    assert read(sound + b"data: [DONE]\n\n") == AnswerReading(ModelCall.Result.ANSWERED, parsed=task.parse(content))
+    ends, faults = Counter[str](), []
+    for name, stream in mutated_streams(content):
+        try:
+            reading = read(stream)
+        except GatewayFailure as failure:
+            ends["lost" if failure.retryable else "refused"] += 1
+            continue
+        ends[reading.result] += 1
+        if reading.result not in ("answered", "failed") or reading.parsed not in (None, task.parse(content)):
+            faults.append(f"{name}: {reading.result} {reading.error or reading.parsed}")
+    assert faults == []
+    assert ends == {"answered": 112, "lost": 354}

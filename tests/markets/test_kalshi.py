@@ -14,7 +14,7 @@ from werkzeug import Request, Response
 
 from foundation.http import UpstreamError
 from markets.pricing import PriceRule, decide_quoted_price
-from markets.sources.base import SkippedMarket, VenueMarket
+from markets.sources.base import SkippedMarket, Unresolved, VenueMarket
 from markets.sources.kalshi import Kalshi, parse_event, parse_market
 
 NO_PRICE = "no price: no trade yet, and no book of two sides"
@@ -214,6 +214,33 @@ def test_ended_market_says_what_it_pays_and_needs_no_quote(
     yes, no = (outcome.price for outcome in market.outcomes)
     assert (market.result, yes) == (result, None if pays is None else Decimal(pays))
     assert no == (None if yes is None else 1 - yes)
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "pays", "ends_as"),
+    [
+        ("finalized", "yes", "1.0000", "Yes"),
+        ("finalized", "no", "0.0000", "No"),
+        ("settled", "yes", None, "Yes"),
+        ("finalized", "scalar", "0.6400", "cancelled"),
+        ("finalized", "void", None, "cancelled"),
+        ("closed", "", None, "waiting"),
+        ("determined", "yes", None, "waiting"),
+        ("disputed", "yes", None, "waiting"),
+        ("amended", "no", "0.0000", "waiting"),
+        ("finalized", "", None, "waiting"),
+        ("finalized", "yes", "0.0000", "waiting"),
+        ("finalized", "all of them", None, "waiting"),
+    ],
+)
+def test_only_the_terminal_status_with_a_result_ends_a_market(
+    kalshi: Kalshi, status: str, result: str, pays: str | None, ends_as: str
+) -> None:
+    resolution = kalshi.resolution(row(status=status, result=result, settlement_value_dollars=pays))
+    if isinstance(resolution, Unresolved):
+        assert ends_as == "waiting"
+    else:
+        assert ends_as == (resolution.winner.name if resolution.winner else "cancelled")
 
 
 def test_result_of_an_open_market_is_not_believed() -> None:

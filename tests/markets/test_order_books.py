@@ -12,6 +12,7 @@ from markets.sources.polymarket.clob import parse_levels
 from markets.sources.polymarket.parsing import parse_market
 from tests.commands import DECISION, SUNDAY, run
 from tests.sandbox import Venue
+from venue_sandbox.script import Script
 
 pytestmark = pytest.mark.django_db
 RAIN, SNOW = "Will it rain?", "Will it snow?"
@@ -80,21 +81,28 @@ def test_levels_come_best_first_whatever_the_order_and_empty_ones_are_left_out()
     assert book.asks == [(Decimal("0.4"), 7), (Decimal("0.5"), 1)]
 
 
+NO_FEE, UNKNOWN = (None, None, False), (None, None, True)
+
+
 @pytest.mark.parametrize(
     ("fields", "fee"),
     [
-        ({"feesEnabled": True, "feeSchedule": {"exponent": 2, "rate": 0.25}}, (Decimal("0.25"), 2)),
-        ({"feeSchedule": SPORTS_FEE}, (Decimal("0.05"), 1)),
-        ({"feesEnabled": False, "feeSchedule": SPORTS_FEE}, (None, None)),
-        ({"feesEnabled": True, "feeSchedule": {"rate": "much", "exponent": 1}}, (None, None)),
-        ({"feesEnabled": True, "feeSchedule": {"rate": -1, "exponent": 1}}, (None, None)),
-        ({"feesEnabled": True, "feeSchedule": None}, (None, None)),
-        ({}, (None, None)),
+        ({"feesEnabled": True, "feeSchedule": {"exponent": 2, "rate": 0.25}}, (Decimal("0.25"), 2, False)),
+        ({"feeSchedule": SPORTS_FEE}, (Decimal("0.05"), 1, False)),
+        ({"feesEnabled": False, "feeSchedule": SPORTS_FEE}, NO_FEE),
+        ({}, NO_FEE),
+        ({"feesEnabled": True, "feeSchedule": {"rate": "much", "exponent": 1}}, UNKNOWN),
+        ({"feesEnabled": True, "feeSchedule": {"rate": -1, "exponent": 1}}, UNKNOWN),
+        ({"feesEnabled": True, "feeSchedule": {"rate": 0.04}}, UNKNOWN),
+        ({"feesEnabled": True, "feeSchedule": "much"}, UNKNOWN),
+        ({"feesEnabled": True, "feeSchedule": None}, UNKNOWN),
+        ({"feesEnabled": True}, UNKNOWN),
+        ({"feeSchedule": [1]}, UNKNOWN),
     ],
 )
-def test_fee_schedule_of_a_market_is_read_where_fees_are_enabled(venue: Venue, fields: Any, fee: Any) -> None:
-    row: Any = parse_market(venue.market(RAIN) | fields, "row")
-    assert (row.fee_rate, row.fee_exponent) == fee
+def test_fee_schedule_of_a_market_is_read_where_fees_are_enabled(fields: Any, fee: Any) -> None:
+    row: Any = parse_market(Script().market(RAIN) | fields, "row")
+    assert (row.fee_rate, row.fee_exponent, row.fee_unknown) == fee
 
 
 def test_sync_stores_the_fee_and_its_end(venue: Venue) -> None:

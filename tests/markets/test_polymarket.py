@@ -430,6 +430,39 @@ def test_oracle_status_falls_back_to_its_history(fields: dict[str, Any], status:
     assert row(**fields).oracle_status == status
 
 
+STARTED = {"gameStartTime": "2026-03-07 17:00:00+00", "events": [{"id": "9", "ended": None, "live": False}]}
+PINNED = {"outcomePrices": '["0.001", "0.999"]', "bestBid": None, "bestAsk": 0.001}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"umaResolutionStatus": "proposed", "umaResolutionStatuses": '["proposed"]'}, "the oracle says proposed"),
+        ({"umaResolutionStatus": "disputed"}, "the oracle says disputed"),
+        ({"umaResolutionStatuses": '["proposed", "disputed"]'}, "the oracle says disputed"),
+        ({"events": [{"id": "9", "ended": True}]}, "over by its venue's word"),
+        ({"ended": True}, "over by its venue's word"),
+        (STARTED | PINNED, "started, and its prices are final"),
+        (STARTED, ""),
+        (PINNED, ""),
+        ({"umaResolutionStatus": ""}, ""),
+        ({"umaResolutionStatus": "resolved", "closed": True}, ""),
+    ],
+)
+def test_answer_of_an_open_market_is_public_by_its_oracle_its_venue_or_its_price(
+    fields: dict[str, Any], reason: str
+) -> None:
+    assert row(**fields).public_answer(datetime(2026, 3, 8, tzinfo=UTC)) == reason
+
+
+@pytest.mark.parametrize("blank", ["|| Count ||", "{{count}}", "[date]", "<<team>>"])
+def test_template_with_a_blank_is_no_question_of_an_open_market_and_no_rules(blank: str) -> None:
+    excluded = skipped(question=f"Will {blank} happen?")
+    assert (excluded.reason, excluded.excluded) == ("question: a template with an unfilled blank", True)
+    assert row(question=f"Will {blank} happen?", closed=True).question == ""
+    assert row(description=f"Resolves by {blank}.", groupItemTitle=blank).description == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "volume"),
     [

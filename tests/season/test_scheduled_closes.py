@@ -9,7 +9,9 @@ from django.test import Client
 from cohorts.models import Methodology
 from markets.models import Market, Question, QuestionBatch
 from scoring.exports.verification.verifier import verify_archive
+from tests.answers import GPT
 from tests.commands import run
+from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.markup import get_page, table_rows, visible_text
 from tests.sandbox import Kalshi, Venue
@@ -22,7 +24,8 @@ EXPECTED, LAST_TRADE = datetime(2026, 8, 9, 2, tzinfo=UTC), datetime(2026, 8, 15
 
 @pytest.fixture
 def rows(venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
-    """The venue's rows of a game, whose trading closes days after the game."""
+    """The venue's rows of a game, whose trading closes days after the game; one model is asked."""
+    line_up(GPT)
     rows = kalshi.event(GAME, "Team A", "Team B", volume=50_000)
     for row in rows:
         row.update(close_time="2026-08-15T23:00:00Z", expected_expiration_time="2026-08-09T02:00:00Z")

@@ -27,7 +27,9 @@ from markets.sources.base import (
 )
 from markets.sources.field_parsers import line, or_none, price
 from markets.sources.registry import SOURCES
+from tests.answers import GPT
 from tests.commands import DECISION, SUNDAY, run
+from tests.factories import line_up
 from tests.markup import element, get_page
 from tests.sandbox import Venue
 
@@ -67,7 +69,9 @@ class Almanac(Catalogue):
 
 @pytest.fixture
 def rows(venue: Venue, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The almanac's questions, served over HTTP beside the other venues."""
+    """The almanac's questions, served over HTTP beside Polymarket's one market."""
+    line_up(GPT)
+    venue.market("Will it rain?")
     entry = Source(
         label="The Almanac",
         client=lambda: Almanac("almanac", venue.server.url_for("/almanac")),
@@ -79,46 +83,48 @@ def rows(venue: Venue, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[d
     settings.ARENA_SOURCES = ("polymarket", "almanac")
     listed: list[dict[str, Any]] = [
         {"id": "frost", "asks": "Will it freeze?", "chance": "0.30", "state": "open"},
+        {"id": "thaw", "asks": "Will it thaw?", "chance": "0.60", "state": "open"},
         {"id": "", "state": "open"},
     ]
     catalogue = venue.server.expect_request("/almanac/questions")
     catalogue.respond_with_handler(lambda _: Response(json.dumps([row for row in listed if row["state"] == "open"])))
-    single = venue.server.expect_request("/almanac/questions/frost")
-    single.respond_with_handler(lambda _: Response(json.dumps(listed[0])))
+    for row in listed[:2]:
+        single = venue.server.expect_request(f"/almanac/questions/{row['id']}")
+        single.respond_with_handler(lambda _, row=row: Response(json.dumps(row)))
     return listed
 
 
-@pytest.mark.parametrize(
-    ("answer", "status", "winner"), [("no", "resolved", "NO"), ("yes", "resolved", "YES"), ("perhaps", "closed", None)]
-)
 def test_third_venue_syncs_prices_is_shown_asked_and_settled(
-    venue: Venue, rows: list[dict[str, Any]], client: Client, answer: str, status: str, winner: str | None
+    venue: Venue, rows: list[dict[str, Any]], client: Client
 ) -> None:
-    venue.market("Will it rain?")
-    assert (run("sync_markets", SUNDAY)["created"], run("sync_markets", SUNDAY)["skipped"]) == (2, 1)
-    market = Market.objects.get(source="almanac")
+    assert (run("sync_markets", SUNDAY)["created"], run("sync_markets", SUNDAY)["skipped"]) == (3, 1)
+    market = Market.objects.get(source="almanac", external_id="frost")
     assert Outcome.objects.get(market=market, side="YES").price == Decimal("0.30")
 
     page = get_page(client, f"/markets/{market.pk}/")
     assert element(page, 'a[href="https://almanac.example/q/frost"]').text() == "The Almanac"
-    assert client.get("/api/v1/markets/", {"source": "almanac"}).json()["count"] == 1
+    assert client.get("/api/v1/markets/", {"source": "almanac"}).json()["count"] == 2
 
     run("run_forecasts", SUNDAY + 2 * DAY)
-    assert Question.objects.get(source="almanac").text == "Will it freeze?"
+    assert set(Question.objects.values_list("source", "text")) == {
+        ("almanac", "Will it freeze?"), ("almanac", "Will it thaw?"),
+    }  # fmt: skip
 
-    rows[0] |= {"state": "over", "answer": answer}
+    rows[0] |= {"state": "over", "answer": "no"}
+    rows[1] |= {"state": "over", "answer": "perhaps"}
     run("check_resolutions", SUNDAY + 3 * DAY)
-    market.refresh_from_db()
-    assert (market.status, market.winning_side) == (status, winner)
-    if winner:
-        assert "by the answer in its print edition" in client.get(f"/markets/{market.pk}/").text
+    results = {
+        market.external_id: (market.status, market.winning_side)
+        for market in Market.objects.exclude(source="polymarket")
+    }
+    assert results == {"frost": ("resolved", "NO"), "thaw": ("closed", None)}
+    assert "by the answer in its print edition" in client.get(f"/markets/{market.pk}/").text
 
 
 @pytest.mark.usefixtures("retries_without_waits")
 def test_third_venue_that_can_not_be_read_is_an_alert(
     venue: Venue, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    venue.market("Will it rain?")
     unreachable = replace(SOURCES["almanac"], client=lambda: Almanac("almanac", "http://127.0.0.1:9"))
     monkeypatch.setitem(SOURCES, "almanac", unreachable)
     assert run("sync_markets", SUNDAY).code == 1
@@ -133,27 +139,22 @@ def venues_of_sets() -> list[tuple[datetime, int, set[str]]]:
     return [(row.day, row.part, {entry.question.source for entry in row.entries.all()}) for row in sets]
 
 
-def test_question_set_draws_on_one_venue_and_the_venues_take_turns(venue: Venue, rows: list[dict[str, Any]]) -> None:
-    venue.market("Will it rain?")
-    run("sync_markets", SUNDAY)
-    for days in range(1, 4):
-        assert run("run_forecasts", SUNDAY + days * DAY, dry_run=True)["questions"] == 1
-        run("run_forecasts", SUNDAY + days * DAY)
-    assert [venues for _, _, venues in venues_of_sets()] == [{"polymarket"}, {"almanac"}, {"polymarket"}]
-
-
-def test_day_of_a_universe_draws_on_the_venue_of_its_markets(venue: Venue, rows: list[dict[str, Any]]) -> None:
-    venue.market("Will it rain?")
+def test_question_set_draws_on_one_venue_the_universes_first_and_then_in_turn(
+    venue: Venue, rows: list[dict[str, Any]]
+) -> None:
     run("sync_markets", SUNDAY)
     run("start_cohort", SUNDAY)
     run("run_decisions", DECISION)
     run("run_forecasts", SUNDAY + timedelta(hours=2))
-    assert venues_of_sets() == [(SUNDAY, 0, {"polymarket"})]
+    for days in (1, 2):
+        assert run("run_forecasts", SUNDAY + days * DAY, dry_run=True)["questions"] == 1
+        run("run_forecasts", SUNDAY + days * DAY)
+    assert [part for _, part, _ in venues_of_sets()] == [0, 0, 0]
+    assert [venues for _, _, venues in venues_of_sets()] == [{"polymarket"}, {"polymarket"}, {"almanac"}]
 
 
 def test_venue_without_a_usable_price_leaves_its_day_to_the_next(venue: Venue, rows: list[dict[str, Any]]) -> None:
-    venue.market("Will it rain?")
-    rows[0]["chance"] = "1.00"
+    rows[0]["chance"] = rows[1]["chance"] = "1.00"
     run("sync_markets", SUNDAY)
     run("run_forecasts", SUNDAY + 2 * DAY)
     assert venues_of_sets() == [(SUNDAY + 2 * DAY, 0, {"polymarket"})]

@@ -1,6 +1,5 @@
 """A venue whose rows can no longer be read, by commands alone: told with the reason, and what is held alarms."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +10,9 @@ from markets.models import Market
 from tests.answers import GPT, bet
 from tests.arena_site.dashboard.accounts import action_path, sign_in
 from tests.commands import DECISION, SUNDAY, run
+from tests.factories import line_up
 from tests.sandbox import Kalshi, Venue
+from tests.shared_rows import shared_rows_at_venue
 
 pytestmark = pytest.mark.usefixtures("retries_without_waits")
 
@@ -23,16 +24,23 @@ def alerts(kind: str = UNREADABLE) -> list[Alert]:
     return list(Alert.objects.open().filter(kind=kind))
 
 
-@pytest.fixture
-def holding(venue: Venue) -> Venue:
+def hold(venue: Venue) -> None:
     """GPT holds YES of one of sixty markets."""
+    line_up(GPT)
     venue.market(RAIN)
     for number in range(59):
         venue.market(f"Will it be {number}?")
     venue.start_first_cohort()
     venue.says(GPT, bet(RAIN, "YES", 300))
     run("run_decisions", DECISION)
-    return venue
+
+
+season = shared_rows_at_venue(hold)
+
+
+@pytest.fixture
+def holding(season: tuple[Venue, None], venue: Venue) -> Venue:
+    return venue.as_left(season[0])
 
 
 def test_share_of_unreadable_rows_is_told_with_the_reason_until_they_can_be_read(holding: Venue) -> None:
@@ -52,13 +60,6 @@ def test_share_of_unreadable_rows_is_told_with_the_reason_until_they_can_be_read
         row["version"] = "v1"
     run("sync_markets", SUNDAY + DAY + 2 * HOUR)
     assert alerts() == []
-
-
-@pytest.mark.parametrize("version", [2, "2", "v2"])
-def test_second_version_is_known_as_a_number_too(holding: Venue, version: object) -> None:
-    row = holding.row(RAIN)
-    row.update(version=version, positionIds=json.loads(row["clobTokenIds"]))
-    assert run("sync_markets", SUNDAY + DAY)["skipped"] == 0
 
 
 def test_held_market_that_can_not_be_read_is_told_at_once_and_alarms_after_72_hours(holding: Venue) -> None:
