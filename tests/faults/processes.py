@@ -213,7 +213,7 @@ class CommandRunner:
                 if code != -signal.SIGKILL:
                     break
                 self.kills += 1
-                self._child(name, _let_leases_expire)
+                self._child(name, let_leases_expire)
             assert code in COMPLETED, f"{step[1]} ended with {code}"
         ledger = self.ledger(name)
         self.database.drop(name)
@@ -254,7 +254,7 @@ class CommandRunner:
         def main() -> None:
             try:
                 self.unblock()
-                _configure_child(name, self.database, self.addresses, kill)
+                connect(name, self.database, self.addresses, kill)
                 code = work()
             except BaseException:
                 traceback.print_exc()
@@ -266,10 +266,10 @@ class CommandRunner:
         return child
 
 
-def _configure_child(
-    name: str, database: DatabaseCopies, addresses: dict[str, str], kill: Kill | FailpointRecorder | None
+def connect(
+    name: str, database: DatabaseCopies, addresses: dict[str, str], kill: Kill | FailpointRecorder | None = None
 ) -> None:
-    """Connects a forked child to its database and its sandbox, and arms its fail point."""
+    """Connects this process to a database and a sandbox, and arms its fail point."""
     from django.conf import settings
     from django.db import connections
 
@@ -332,7 +332,7 @@ def _begin_with(line_up: Sequence[str]) -> int:
     return 0
 
 
-def _let_leases_expire() -> int:
+def let_leases_expire() -> int:
     """Ends the leases of killed workers, as waiting would."""
     from django.utils import timezone
 

@@ -1,7 +1,8 @@
-"""Two weeks of an arena from a seed: the real commands in processes of their own, and faults that the seed chooses.
+"""Two weeks of an arena from a seed: the real commands in a worker's process, and faults that the seed chooses.
 
 Two models and a visitor from outside, a dozen markets, a coarse grid. After every step the record is sound, no stored
-answer was bought twice, nothing on record has changed, and a command that failed has told somebody.
+answer was bought twice, nothing on record has changed, and a command that failed has told somebody. Commands that are
+killed, cut off or run beside others have processes of their own.
 """
 
 import json
@@ -10,16 +11,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import psycopg
+from django.conf import settings
+from django.db import connections
+from django.test import Client
 
+from agents.models import Agent, ChainLink, JournalEntry, Position, Settlement, Trade
+from agents.services.registrations import register_external_agent
+from arena_verifier.rows import Row
+from foundation.models import Alert, Run
+from scoring.exports.verification.database_rows import DatabaseRows
+from scoring.exports.verification.ledger_audit import CHECKS, violations_about
 from tests.answers import GEMINI, GPT
-from tests.commands import SUNDAY, CommandOutput
+from tests.commands import SUNDAY, run
 from tests.faults.ledger_state import answers_bought_twice
-from tests.faults.processes import CommandRunner, Kill, loaded_modules
+from tests.faults.processes import CommandRunner, Kill, connect, let_leases_expire
 from tests.sandbox import Venue
 from tests.simulation.gateway_ends import ENDS, answer_of
 from tests.simulation.venue_faults import VENUE_FAULTS, heal
@@ -53,7 +64,7 @@ CLOSE = SUNDAY + 8 * 7 * DAY
 
 
 def schedule() -> Iterator[tuple[datetime, str]]:
-    """The commands of two weeks on a coarse grid: Sundays whole, then every other day."""
+    """The commands of two weeks on a coarse grid: Sundays whole, then Mondays and Thursdays."""
     for week in range(WEEKS):
         sunday = SUNDAY + week * 7 * DAY
         yield sunday, "sync_markets"
@@ -63,7 +74,7 @@ def schedule() -> Iterator[tuple[datetime, str]]:
         yield sunday + 65 * MINUTE, "run_decisions"
         yield sunday + 2 * HOUR, "run_forecasts --questions=3"
         yield sunday + 2 * HOUR + 20 * MINUTE, "open_envelopes"
-        for day in (1, 3, 5):
+        for day in (1, 4):
             yield sunday + day * DAY, "sync_markets"
             yield sunday + day * DAY + HOUR, "check_resolutions"
             yield sunday + day * DAY + 2 * HOUR, "run_forecasts --questions=3"
@@ -72,7 +83,10 @@ def schedule() -> Iterator[tuple[datetime, str]]:
         yield sunday + 6 * DAY, "compute_scores"
 
 
-CLOSING = ("sync_markets", "run_decisions", "check_resolutions", "take_snapshots", "compute_scores")
+CLOSING = (
+    (CLOSE, ("sync_markets", "run_decisions", "check_resolutions")),
+    (CLOSE + DAY, ("sync_markets", "check_resolutions", "take_snapshots", "compute_scores")),
+)
 
 
 @dataclass
@@ -87,9 +101,8 @@ class World:
     def __post_init__(self) -> None:
         self.dice = Random(self.seed)
         self.database = self.runner.migrated(MODELS)
-        self.record: dict[str, str] = {}
-        self.known: set[str] = set()
-        """The commands whose modules this process has imported, so that later ones start with them."""
+        connect(self.database, self.runner.database, self.runner.addresses)
+        self.record: dict[tuple[str, int], tuple[Any, ...]] = {}
 
     def play(self, folder: Path | None = None) -> None:
         """Plays the two weeks and what follows; raises AssertionError at the first step that breaks a rule.
@@ -98,13 +111,14 @@ class World:
         """
         for number in range(MARKETS):
             self.venue.market(f"Will event {number} happen?", events=[{"id": f"e{number // 2}", "title": "Events"}])
-        self._token = self.runner.read(self.database, _register_visitor)
+        self._token = _register_visitor()
         for at, command in schedule():
             self._disturb()
             self._run(at, command)
             self._visit(at)
             self._check(at)
         self._end(folder)
+        connections.close_all()
         self.runner.database.drop(self.database)
 
     # faults
@@ -143,51 +157,51 @@ class World:
             self._results(at, command)
 
     def _results(self, at: datetime, *commands: str) -> None:
-        """Runs commands at once, each in its process; all must run to their ends."""
-        if len(commands) == 1 and (name := commands[0].split()[0]) not in self.known:
-            code, modules = self.runner.read(self.database, partial(_first_run, commands[0], at))
-            assert code in ENDED, f"{name} ended with {code}"
-            self.known.add(name)
-            self.runner.import_modules(modules)
-            return
-        children = [self.runner.start(self.database, partial(_run_command, command, at)) for command in commands]
-        for child, command in zip(children, commands, strict=True):
+        """Runs commands at once, the first in this process; all must run to their ends."""
+        first, *others = commands
+        children = [self._start(at, command) for command in others]
+        codes = [_run_command(first, at)]
+        for child in children:
             child.join()
-            assert child.exitcode in ENDED, f"{command} ended with {child.exitcode}"
+            codes.append(child.exitcode)
+        for command, code in zip(commands, codes, strict=True):
+            assert code in ENDED, f"{command} ended with {code}"
+
+    def _start(self, at: datetime, command: str, kill: Kill | None = None) -> ForkProcess:
+        """A command in a process of its own."""
+        connections.close_all()  # no process may use another's connection
+        return self.runner.start(self.database, partial(_run_command, command, at), kill)
 
     def _kill(self, at: datetime, command: str) -> None:
         for _ in range(self.dice.randrange(1, 3)):
             point = self.dice.choice(POINTS[command.split()[0]])
-            child = self.runner.start(self.database, partial(_run_command, command, at), Kill(point, 1))
+            child = self._start(at, command, Kill(point, 1))
             child.join()
             self._note(f"  killed at {point}" if child.exitcode == -signal.SIGKILL else f"  not killed at {point}")
             if self.dice.random() < 0.7:
-                self.runner.read(self.database, _let_leases_lapse)
+                let_leases_expire()
 
     def _cut(self, at: datetime, command: str) -> None:
         """Ends every connection of a running command, at an instant of the seed's choice."""
-        child = self.runner.start(self.database, partial(_run_command, command, at))
+        child = self._start(at, command)
         child.join(self.dice.uniform(0.05, 0.6))
         with psycopg.connect(self.runner.database.url, autocommit=True) as server:
             server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [self.database])
         child.join()
-        self.runner.read(self.database, _let_leases_lapse)
+        let_leases_expire()
 
     def _visit(self, at: datetime) -> None:
         """The visitor answers what is open, sensibly, wrongly or twice."""
         if self.dice.random() < 0.5:
             answers = self.dice.choice([1, 1, 2])
-            seed = self.dice.random()
-            submit = partial(_submit, self._token, at + 6 * MINUTE, answers, seed)
-            codes, modules = self.runner.read(self.database, submit)
-            self.runner.import_modules(modules)
+            codes = _submit(self._token, at + 6 * MINUTE, answers, self.dice.random())
             if codes:
                 self._note(f"  the visitor's answers: {codes}")
 
     # rules
 
     def _check(self, at: datetime) -> None:
-        state = self.runner.read(self.database, partial(_state, at))
+        state = _state(at)
         assert state["violations"] == [], state["violations"]
         assert state["bought twice"] == []
         changed = [key for key, row in self.record.items() if state["record"].get(key) != row]
@@ -199,59 +213,41 @@ class World:
         """Everything comes back and resolves; then the books close."""
         heal(self.venue, self.dice)
         self.venue.everyone_holds()
-        self.runner.read(self.database, _let_leases_lapse)
-        for day in (0, 1):
-            for command in CLOSING:
+        let_leases_expire()
+        for at, commands in CLOSING:
+            for command in commands:
                 self._note(f"closing: {command}")
-                self._results(CLOSE + day * DAY, command)
+                self._results(at, command)
         self._check(CLOSE + 2 * DAY)
-        books = self.runner.read(self.database, _closed_books)
+        books = _closed_books()
         assert books["open positions"] == []
         assert books["unbalanced"] == []
         if folder is not None:
             for command, code in ((f"export_dataset --out {folder} --format csv", 0), (f"verify_export {folder}", 0)):
-                output = self.runner.call(self.database, command, at=CLOSE + 3 * DAY)
+                name, *arguments = command.split()
+                output = run(name, CLOSE + 3 * DAY, *arguments)
                 assert output.code == code, output.stderr + output.stdout[-2000:]
 
     def _note(self, line: str) -> None:
         self.steps.append(line)
 
 
-# what children do
+# the services
 
 
 def _run_command(command: str, at: datetime) -> int:
-    from tests.commands import run
-
     name, *arguments = command.split()
-    output: CommandOutput = run(name, at, *arguments)
-    return output.code
+    return run(name, at, *arguments).code
 
 
 def _register_visitor() -> str:
-    from agents.services.registrations import register_external_agent
-
     return register_external_agent(name="Visitor", protocol="both", at=SUNDAY - DAY).token
 
 
-def _let_leases_lapse() -> None:
-    from tests.faults.processes import _let_leases_expire
-
-    _let_leases_expire()
-
-
-def _first_run(command: str, at: datetime) -> tuple[int, list[str]]:
-    """A command's exit code, and the modules that it loaded."""
-    return _run_command(command, at), loaded_modules()
-
-
-def _submit(token: str, at: datetime, answers: int, seed: float) -> tuple[list[int], list[str]]:
-    """The statuses of the visitor's answers to each open task, and the modules that this loaded."""
-    from django.conf import settings
-    from django.test import Client
-
+def _submit(token: str, at: datetime, answers: int, seed: float) -> list[int]:
+    """The statuses of the visitor's answers to each open task."""
     settings.ARENA_CLOCK = at
-    client, header = Client(), {"Authorization": f"Bearer {token}"}
+    client, header = Client(SERVER_NAME="localhost"), {"Authorization": f"Bearer {token}"}
     tasks = client.get("/api/v1/submissions/open/", headers=header).json()
     chance, codes = Random(seed), []
     for number in range(answers):
@@ -261,7 +257,7 @@ def _submit(token: str, at: datetime, answers: int, seed: float) -> tuple[list[i
         for task in tasks["forecast"]:
             body = _visitors_forecasts(task, chance)
             codes.append(_post(client, header, f"batch={task['batch']}", body, f"{seed}-{number}"))
-    return codes, loaded_modules()
+    return codes
 
 
 def _visitors_forecasts(task: Mapping[str, Any], chance: Random) -> Any:
@@ -289,36 +285,41 @@ def _post(client: Any, header: Mapping[str, str], query: str, body: Any, key: st
 
 def _state(at: datetime) -> dict[str, Any]:
     """What the rules of a step are about."""
-    from django.conf import settings
-
-    from foundation.models import Alert, Run
-    from scoring.exports.verification.ledger_audit import CHECKS, violations_about
-
     settings.ARENA_CLOCK = at
-    last_run = {run.kind: run for run in Run.objects.order_by("pk")}
+    tables = TablesReadOnce()
+    last_run = {run.kind: run for run in Run.objects.order_by("pk").only("kind", "status")}
     failed = sorted(kind for kind, run in last_run.items() if run.status == Run.Status.FAILED)
     return {
-        "violations": [line for subject in CHECKS for line in violations_about(subject)],
+        "violations": [line for subject in CHECKS for line in violations_about(subject, tables)],
         "bought twice": answers_bought_twice(),
         "record": _record(),
         "untold": failed if failed and not Alert.objects.open().exists() else [],
     }
 
 
-def _record() -> dict[str, str]:
-    """Every row that must never change, by its table and key."""
-    from agents.models import ChainLink, JournalEntry, Settlement, Trade
+class TablesReadOnce(DatabaseRows):
+    """The tables of a database that stands still."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: dict[str, list[Row]] = {}
+
+    def rows(self, table: str) -> Iterator[Row]:
+        if table not in self.read:
+            self.read[table] = list(super().rows(table))
+        return iter(self.read[table])
+
+
+def _record() -> dict[tuple[str, int], tuple[Any, ...]]:
+    """Every row that must never change, by its table and key."""
     rows = {}
     for model in (JournalEntry, Trade, Settlement, ChainLink):
-        for row in model.objects.values():
-            rows[f"{model.__name__} {row['id']}"] = repr(sorted(row.items()))
+        for row in model.objects.values_list("pk", *(column.attname for column in model._meta.concrete_fields)):
+            rows[model.__name__, row[0]] = row
     return rows
 
 
 def _closed_books() -> dict[str, Any]:
-    from agents.models import Agent, Position
-
     unbalanced = []
     for agent in Agent.objects.select_related("cohort__methodology"):
         profit = sum(position.realized_pnl for position in agent.positions.all())
