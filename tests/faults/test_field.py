@@ -32,10 +32,10 @@ from tests.answers import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN, bet
 from tests.commands import DECISION, SUNDAY, run
 from tests.databases import PROJECT
 from tests.factories import bet as record_bet
-from tests.markup import get_page
+from tests.markup import element, elements, get_page, visible_text
 from tests.sandbox import Venue
 from tests.scoring.exports.archives import csv_cells, table_rows
-from tests.season.page_figures import Page
+from tests.season.published_figures import own_text
 from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.each_database
@@ -96,7 +96,8 @@ def holding(opened: Venue) -> Venue:
 
 def facts(address: str, client: Client) -> dict[str, str]:
     """The facts at the head of a page, without small print."""
-    return {name: cell.text for name, cell in Page(address, get_page(client, address)).facts.items()}
+    rows = elements(get_page(client, address), "dl > div:has(dd)")
+    return {visible_text(row, "dt"): own_text(element(row, "dd")) for row in rows}
 
 
 def page_text(client: Client, address: str) -> str:

@@ -20,7 +20,7 @@ money = partial(_format, places=2, pattern="${}")
 signed_money = partial(_format, places=2, pattern="${}", signed=True)
 dollars = partial(_format, places=0, pattern="${}")
 signed_percent = partial(_format, places=2, pattern="{} %", signed=True)
-shares = number = partial(_format, places=2)
+number = partial(_format, places=2)
 signed_number = partial(_format, places=2, signed=True)
 score = partial(_format, places=3)
 signed_score = partial(_format, places=3, signed=True)
@@ -80,21 +80,8 @@ def minute(value: datetime | str | None) -> str:
     return f"{day(utc)}, {utc:%H:%M} UTC"
 
 
-def text(value: Any) -> Any:
-    return "–" if value in (None, "") else value
-
-
-def interval(bounds: Any, write: Any = score, between: str = "–") -> str:
-    return between.join(map(write, bounds)) if bounds else ""
-
-
 def skill(value: Any) -> str:
     return _format(value, 1, "{}")
-
-
-def with_interval(row: Any, key: str, write: Any = score, between: str = "–") -> tuple[str, str]:
-    """A figure, and its interval as small print."""
-    return write(row[key]), interval(row[f"{key}_ci"], write, between)
 
 
 def half_width(bounds: Any) -> str:
@@ -107,23 +94,3 @@ def half_width(bounds: Any) -> str:
 
 def plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {score(1.96 * error)}"
-
-
-def reach(margin: float | None) -> str:
-    """The corrected margin of a paired test."""
-    return "" if margin is None else f"± {score(margin)}"
-
-
-def dots(*values: Any, write: Any = score) -> str:
-    return " · ".join(map(write, values))
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
-
-
-def consecutive_ranges(numbers: list[int]) -> str:
-    """The first and last of each range of consecutive numbers (ascending)."""
-    firsts = [number for number in numbers if number - 1 not in numbers]
-    lasts = [number for number in numbers if number + 1 not in numbers]
-    return " ".join(str(a) if a == b else f"{a} – {b}" for a, b in zip(firsts, lasts, strict=True)) or "–"

@@ -32,6 +32,14 @@ WITHOUT_JSON = {
     "datasets", "kit",
 }  # fmt: skip
 """Pages of prose, of files and of forms, of which the API has nothing."""
+WRONG_FORMS = {
+    "an identifier": re.compile(r"\b\w+_\w+\b|\b[a-z_]+:\d|\b[0-9a-f]{12,}\b|\b[a-z-]+/[a-z]+-[0-9]"),
+    "a negative zero": re.compile(r"[-−]\$?0(\.0+)?(?![\d.])"),
+    "a p-value of zero": re.compile(r"\bp [=<] 0\.0+\b"),
+    "no number": re.compile(r"\b(None|nan|NaN|inf)\b(?! of these)"),
+    "a multiple": re.compile(r"\d[×x](?!\w)"),
+    "a percentage without its space": re.compile(r"\d%"),
+}
 EACH_PAGE = pytest.mark.parametrize("name", OURS)
 
 
@@ -78,11 +86,20 @@ def test_page_obeys_the_content_policy_and_is_light(name: str, pages: Any) -> No
 @EACH_PAGE
 def test_values_stand_as_text_and_identifiers_in_code(name: str, pages: Any) -> None:
     page = pages(name).html
-    for quoted in elements(page, "code, pre, blockquote, bdi"):
+    for quoted in elements(page, "code, pre, bdi, blockquote, [dir=auto]"):
         quoted.decompose()
-    text = re.sub(r"\S+://\S+", "", visible_text(page)).replace("None of these", "")
-    assert re.findall(r"\b\w+_\w+\b|\b[0-9a-f]{12,}\b|\b[a-z-]+/[a-z]+-[0-9]", text) == []
-    assert re.findall(r"\b(?:None|nan|NaN|inf)\b", text) == []
+    labels = [node.attributes[kind] for kind in ("aria-label", "title", "alt") for node in elements(page, f"[{kind}]")]
+    text = re.sub(r"\S+://\S+", "", "\n".join(filter(None, [visible_text(page), *labels])))
+    wrong = [(why, match.group()) for why, pattern in WRONG_FORMS.items() for match in pattern.finditer(text)]
+    assert wrong == []
+
+
+@EACH_PAGE
+def test_each_term_has_its_definition(name: str, pages: Any) -> None:
+    page = pages(name).html
+    terms = {node.attributes["popovertarget"] for node in elements(page, ".term")}
+    assert terms - {node.attributes["id"] for node in elements(page, "[popover]")} == set()
+    assert elements(page, "abbr") == []
 
 
 @EACH_PAGE

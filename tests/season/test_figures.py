@@ -6,6 +6,7 @@ its author to judge. Lines that hold stay as they are. What a page derives and n
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 from agents.models.family import name_slug
 from tests.markup import links
 from tests.season.places import FOREIGN, NAMES, STATUS, Places
-from tests.season.published_figures import SHOWN_AS, Figure, Sources, figures_of
+from tests.season.published_figures import SHOWN_AS, Figure, Record, Sources, chart_faults, figures_of, records_of
 from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
 
@@ -26,10 +27,16 @@ pytestmark = pytest.mark.slow
 
 PAGES = [name for name in NAMES if name not in FOREIGN and name not in STATUS]
 FILE = Path(__file__).with_name("figures.txt")
+"""Lines of a kind of page, a place on it, the fields and the formats of its figures.
+
+The field `nowhere` is that of a date or a number of rows that a page derives and no JSON has. The format – stands where
+a page has dashes for what the JSON has: a number of another row, or one that says nothing there.
+"""
 SAME = {"methodologies": "methodology", "universe-entry": "universe"}
 """Kinds of pages that show what another shows."""
+BARE = {"alpha": {"Market baseline"}, "ask": {"Brier score"}}
+"""Fields with the rows that have a dash all the same: the market's alpha is 0 by definition."""
 WRITES = os.environ.get("ARENA_WRITE_FIGURES") == "yes"
-"""Lines of a kind of page, a place on it, the fields and the formats of its figures."""
 
 
 def declared() -> dict[str, tuple[set[str], set[str]]]:
@@ -42,81 +49,91 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
     return lines
 
 
+@dataclass(frozen=True)
+class ReadPage:
+    """A page's figures with their places, the records of its JSON, and its charts."""
+
+    html: LexborHTMLParser
+    figures: list[tuple[str, Figure]]
+    sources: Sources
+
+
 @pytest.fixture(scope="module")
-def documents(season: SeasonApi) -> Any:
-    """A function that gives the JSON documents behind an address: all pages of a list."""
+def read(season: SeasonApi, site: Site) -> Any:
+    """A function that reads the page of a name and its JSON, each once."""
+    places, display = Places.of(site), {slug: name for name, slug in season.names.items()}
+    slugs = {name_slug(name): slug for name, slug in season.names.items()}
 
     @cache
-    def read(address: str) -> list[Any]:
-        found, following = [], f"{address}{'&' if '?' in address else '?'}page_size=500"
-        response = season.client.get(following)
-        if response.status_code == 400:  # no list
-            response = season.client.get(address)
-        assert response.status_code == 200, f"{address}: {response.text[:200]}"
-        found.append(response.json())
-        while isinstance(found[-1], dict) and found[-1].get("next"):
-            found.append(season.client.get(found[-1]["next"]).json())
-        return found
+    def records(address: str) -> list[Record]:
+        found, place = documents(season, address), address.split("/")[3]
+        return [record for document in found for record in records_of(place, document, display, {})]
 
-    return read
+    @cache
+    def page(name: str) -> ReadPage:
+        kind = str(resolve(places[name].partition("?")[0]).url_name)
+        html = LexborHTMLParser(season.client.get(places[name]).text)
+        kind = SAME.get(kind, kind)
+        figures = [(f"{kind} | {figure.place}", figure) for figure in figures_of(html, slugs, season.names)]
+        addresses = links(html, 'link[rel=alternate][type="application/json"]')
+        return ReadPage(html, figures, Sources({address: records(address) for address in addresses}))
 
-
-def figures_on(name: str, season: SeasonApi, site: Site) -> tuple[LexborHTMLParser, list[tuple[str, Figure]]]:
-    """A page, and its figures with their places."""
-    path = Places.of(site)[name]
-    page = LexborHTMLParser(season.client.get(path).text)
-    slugs = {name_slug(display): slug for display, slug in season.names.items()}
-    kind = str(resolve(path.partition("?")[0]).url_name)
-    found = figures_of(page, slugs, season.names)
-    return page, [(f"{SAME.get(kind, kind)} | {figure.place}", figure) for figure in found]
+    return page
 
 
-def read_figures(name: str, season: SeasonApi, site: Site, documents: Any) -> Iterator[tuple[str, Figure, set[str]]]:
-    """Each figure of a page, with its place and the fields that have it."""
-    page, figures = figures_on(name, season, site)
-    names = {slug: display for display, slug in season.names.items()}
-    sources = Sources()
-    for address in links(page, 'link[rel=alternate][type="application/json"]'):
-        sources.add(address, documents(address), names)
-    for place, figure in figures:
-        yield place, figure, sources.of(figure)
+def documents(season: SeasonApi, address: str) -> Iterator[Any]:
+    """The JSON documents behind an address: all pages of a list."""
+    response = season.client.get(f"{address}{'&' if '?' in address else '?'}page_size=500")
+    if response.status_code == 400:  # no list
+        response = season.client.get(address)
+    assert response.status_code == 200, f"{address}: {response.text[:200]}"
+    yield (document := response.json())
+    while isinstance(document, dict) and document.get("next"):
+        yield (document := season.client.get(document["next"]).json())
 
 
 @pytest.mark.skipif(WRITES, reason="writes the file")
 @pytest.mark.parametrize("name", PAGES)
-def test_figure_stands_in_the_json_of_its_page(name: str, season: SeasonApi, site: Site, documents: Any) -> None:
-    lines, faults = declared(), []
-    for place, figure, fields in read_figures(name, season, site, documents):
+def test_figure_stands_in_the_json_of_its_page(name: str, read: Any, season: SeasonApi) -> None:
+    lines, faults, page = declared(), [], read(name)
+    for place, figure in page.figures:
         expected_fields, expected_formats = lines.get(place, (set(), set()))
         what = f"{place}, row {sorted(figure.heading)} {figure.identity}: {figure.value} as {figure.text!r}"
-        if not fields & expected_fields:
+        if figure.value == "":
+            bare = {field for field, rows in BARE.items() if rows & figure.heading}
+            explained = "–" in expected_formats or bare & expected_fields or not expected_fields
+            if not explained and not any(map(page.sources.of_row(figure).lack, expected_fields)):
+                faults.append(f"{what} is a dash, but the JSON has {sorted(expected_fields)}")
+        elif "nowhere" not in expected_fields and not (fields := page.sources.of(figure)) & expected_fields:
             faults.append(f"{what} is {sorted(fields) or 'nowhere in the JSON'}, not {sorted(expected_fields)}")
         elif not figure.formats & expected_formats:
             faults.append(f"{what} has the format {sorted(figure.formats)}, not {sorted(expected_formats)}")
+    faults += chart_faults(page.html, page.sources, season.names)
     assert not faults, "\n".join(faults)
 
 
 @pytest.mark.skipif(WRITES, reason="writes the file")
-def test_no_figure_of_the_file_has_left_its_pages(season: SeasonApi, site: Site) -> None:
-    places = {place for name in PAGES for place, _ in figures_on(name, season, site)[1]}
+def test_no_figure_of_the_file_has_left_its_pages(read: Any) -> None:
+    places = {place for name in PAGES for place, _ in read(name).figures}
     assert sorted(declared().keys() - places) == []
 
 
 @pytest.mark.skipif(not WRITES, reason="compares with the file")
-def test_write_the_file(season: SeasonApi, site: Site, documents: Any) -> None:
+def test_write_the_file(read: Any) -> None:
     fields: dict[str, list[set[str]]] = {}
     formats: dict[str, list[set[str]]] = {}
-    for name in PAGES:
-        for place, figure, found in read_figures(name, season, site, documents):
-            fields.setdefault(place, []).append(found)
-            formats.setdefault(place, []).append(figure.formats)
+    for page in map(read, PAGES):
+        for place, figure in page.figures:
+            if figure.value:
+                fields.setdefault(place, []).append(page.sources.of(figure))
+                formats.setdefault(place, []).append(figure.formats)
     before = declared()
     lines = []
     for place in sorted(fields):
         words = []
         for choices, stated in zip((fields[place], formats[place]), before.get(place, (set(), set())), strict=True):
-            still_right = all(choice & stated for choice in choices)
-            words.append(", ".join(sorted(stated) if still_right else cover(choices, place)))
+            still_right = "nowhere" in stated or all(choice & stated for choice in choices)
+            words.append(", ".join(sorted(stated) if stated and still_right else cover(choices, place)))
         lines.append(f"{place} = {' as '.join(words)}\n")
     FILE.write_text("".join(lines))
 
@@ -129,7 +146,7 @@ def cover(choices: list[set[str]], place: str) -> list[str]:
         best = min(every, key=lambda word: (-sum(word in words for words in left), -likeness(word, place), word))
         chosen.append(best)
         left = [words for words in left if best not in words]
-    return chosen + (["NOWHERE"] if left else [])
+    return ["nowhere"] if left else chosen
 
 
 def likeness(word: str, place: str) -> float:

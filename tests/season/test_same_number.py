@@ -1,4 +1,4 @@
-"""Endpoints and the admin show the same value, return, Brier score and win rate; pages: test_figures_of_*.py."""
+"""Endpoints and the admin show the same value, return, Brier score and win rate; pages: test_figures.py."""
 
 import json
 from datetime import timedelta
