@@ -15,6 +15,7 @@ from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.guards import guards_removed
 from tests.markup import element, elements, get_page, links, section, table_rows, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 END = WEEK + timedelta(days=30)
@@ -55,12 +56,19 @@ def test_difference_is_the_mean_over_common_questions_each_counted_once(client: 
     assert row["difference"] == pytest.approx(((0.1**2 - 0.4**2) + (0.2**2 - 0.4**2)) / 2)
 
 
-def test_p_is_corrected_for_all_models_and_pairs(client: Client) -> None:
+def play() -> None:
+    """Twelve questions on which prices help GPT, and Grok not."""
     for number in range(12):
         question = rain(number, priced=0.9 - number / 100, blind=0.6)
         for arm in ("priced", "blind"):
             ask(question, {GROK: [0.5 + number / 50, 0.5 - number / 50]}, arm=arm)
     resolve_all()
+
+
+record = shared_rows(play)
+
+
+def test_p_is_corrected_for_all_models_and_pairs(record: None, client: Client) -> None:
     by_family = {row["family"]: row for row in rows(client)}
     gpt, grok = by_family[GPT], by_family[GROK]
     assert gpt["p_adjusted"] == pytest.approx(2 * gpt["p"])
@@ -80,12 +88,11 @@ def test_differences_follow_forecasts_of_another_arm_than_the_boards() -> None:
     assert [row.n for row in condition_figures().differences] == [2]
 
 
-def test_page_shows_rows_chart_and_what_prices_do(client: Client) -> None:
-    for number in range(12):
-        rain(number, priced=0.9 - number / 100, blind=0.6)
-    resolve_all()
+def test_page_shows_rows_chart_and_what_prices_do(record: None, client: Client) -> None:
     page = get_page(client, "/conditions/")
-    assert "Prices are shown to lower the Brier score of 1 of 1 model, by corrected paired tests." in visible_text(page)
+    text = visible_text(page)
+    assert "Prices are shown to lower the Brier score of 1 of 2 models, by corrected paired tests." in text
+    assert "7 Apr 2026" in text, "the date of the leaderboards that the figures go with"
     assert any("GPT-5.2" in row[0] and "without prices" in row[2] for row in table_rows(section(page, "pairs")))
     assert "GPT-5.2" in visible_text(element(page, "figure.intervals"))
     for extension in ("csv", "png", "svg"):
@@ -110,16 +117,10 @@ def test_richer_condition_comes_first_and_each_part_has_its_sentence(client: Cli
     assert "Evidence is shown to lower the Brier score of 1 of 1 model, by corrected paired tests." in text
     assert "A search tool is shown to lower the Brier score of none of 1 model, by corrected paired tests." in text
     assert client.get("/conditions/?pair=priced-x").status_code == 404
-
-
-def test_switch_lists_the_conditions_that_were_asked(client: Client) -> None:
-    rain(1, methodology="v3", priced=0.8, blind=0.6, evidence=0.7)
-    resolve_all()
     page = get_page(client, "/forecasts/")
-    assert {"?arm=blind", "?arm=evidence"} <= set(links(page))
+    assert {"?arm=blind", "?arm=evidence", "?arm=search"} <= set(links(page))
     assert "with evidence, without prices" in visible_text(page)
-    evidence = visible_text(get_page(client, "/forecasts/?arm=evidence"))
-    assert "GPT-5.2" in evidence
+    assert "GPT-5.2" in visible_text(get_page(client, "/forecasts/?arm=evidence"))
 
 
 def test_unknown_condition_is_refused_with_the_known_ones(client: Client) -> None:
@@ -130,13 +131,14 @@ def test_unknown_condition_is_refused_with_the_known_ones(client: Client) -> Non
     assert client.get("/api/v1/leaderboard/?protocol=forecast&arm=full").json()["results"] == []
 
 
-def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_condition(client: Client) -> None:
-    first = rain(1, methodology="v3", evidence=0.9, priced=0.9)
-    rain(2, methodology="v3", evidence=0.6, priced=0.9)
+def test_forecasts_that_saw_the_outcome_leave_the_board_of_their_condition_visibly(client: Client) -> None:
+    questions = []
+    for number, (evidence, search) in enumerate(((0.9, 0.9), (0.6, 0.6), (0.6, 0.8))):
+        questions.append(rain(number, methodology="v3", evidence=evidence, search=search, priced=0.9))
     resolve_all()
-    assert entry("evidence")["n"] == 2
+    assert (entry("evidence")["n"], entry("search")["n"]) == (3, 3)
     snippet = EvidenceSnippet(
-        entry=first.entries.get(),
+        entry=questions[0].entries.get(),
         position=1,
         text="It rained in town 1.",
         retrieved_at=WEEK,
@@ -146,25 +148,17 @@ def test_question_whose_evidence_states_the_outcome_leaves_the_board_of_that_con
     )
     with guards_removed():
         snippet.save()
+        for question, reason in ((questions[0], "polymarket.com"), (questions[2], "searched, results unknown")):
+            Forecast.objects.filter(question=question, arm="search").update(excluded=reason)
     compute_scores(at=END + DAY)
-    assert (entry("evidence")["n"], entry("evidence")["coverage"]) == (1, 1.0)
+    assert (entry("evidence")["n"], entry("evidence")["coverage"]) == (2, 1.0)
     assert entry("evidence")["brier"] == pytest.approx(0.16)
-    assert entry("priced")["n"] == 2
+    assert entry("priced")["n"] == 3
     note = "Left out. 1 resolved question, since a snippet of the evidence states the outcome."
     assert note in visible_text(get_page(client, "/forecasts/?arm=evidence"))
     assert "Left out" not in visible_text(get_page(client, "/forecasts/"))
-    assert condition_figures().differences[0].n == 1
-
-
-def test_excluded_forecast_leaves_the_board_visibly(client: Client) -> None:
-    rain(1, methodology="v3", search=0.9)
-    rain(2, methodology="v3", search=0.6)
-    rain(3, methodology="v3", search=0.8)
-    resolve_all()
-    with guards_removed():
-        Forecast.objects.filter(pk=Forecast.objects.earliest("pk").pk).update(excluded="polymarket.com")
-        Forecast.objects.filter(pk=Forecast.objects.latest("pk").pk).update(excluded="searched, results unknown")
-    compute_scores(at=END + DAY)
+    common = {frozenset((row.condition_a, row.condition_b)): row.n for row in condition_figures().differences}
+    assert (common[frozenset(("evidence", "priced"))], common[frozenset(("search", "priced"))]) == (2, 1)
     assert (entry("search")["n"], entry("search")["brier"]) == (1, pytest.approx(0.16))
     text = visible_text(get_page(client, "/forecasts/?arm=search"))
     assert "1 forecast, since a search led to an excluded site. 1 forecast by searches whose results are not" in text
@@ -191,18 +185,7 @@ def test_methodologies_state_their_conditions_and_which_are_asked(client: Client
     assert v3["conditions"][0]["tools"] is None
 
 
-def test_figures_are_dated_by_the_leaderboards_that_they_go_with(client: Client) -> None:
-    for number in range(4):
-        rain(number, priced=0.8, blind=0.6)
-    resolve_all()
-    assert "7 Apr 2026" in visible_text(get_page(client, "/conditions/"))
-
-
-def test_differences_of_one_family_and_none_of_an_unknown_one(client: Client) -> None:
-    question = QuestionFactory(markets=[MarketFactory(question="Will it rain?")])
-    for arm, chances in {"priced": (0.8, 0.7), "blind": (0.6, 0.5)}.items():
-        ask(question, {name: [chance, 1 - chance] for name, chance in zip((GPT, GROK), chances, strict=True)}, arm=arm)
-    resolve_all()
+def test_differences_of_one_family_and_none_of_an_unknown_one(record: None, client: Client) -> None:
     assert [row["family"] for row in rows(client)] == [GPT, GROK]
     assert [row["family"] for row in rows(client, family=GROK)] == [GROK]
     refused = client.get(CONDITIONS, {"family": "nobody"})

@@ -10,8 +10,9 @@ from agents.models import Release
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.markup import get_page, links, visible_text
+from tests.shared_rows import shared_rows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("record")]
 END = WEEK + timedelta(days=30)
 GPT, GROK, KIMI = "gpt-5.1", "grok-4", "kimi-k2"
 CUTOFF = date(2026, 1, 31)
@@ -25,8 +26,7 @@ def question(created: datetime | None, **chances: float) -> None:
     end_question(new_question, "YES")
 
 
-@pytest.fixture(autouse=True)
-def questions() -> None:
+def play() -> None:
     Release.objects.filter(family__slug=GPT).update(knowledge_cutoff=CUTOFF)
     Release.objects.filter(family__slug=GROK).update(declared_cutoff=date(2026, 2, 28))
     question(datetime(2026, 1, 31, 23, tzinfo=UTC), gpt=0.9, grok=0.9, kimi=0.9)
@@ -34,6 +34,9 @@ def questions() -> None:
     question(datetime(2026, 3, 1, tzinfo=UTC), gpt=0.7, grok=0.6, kimi=0.7)
     question(None, gpt=0.1, grok=0.1, kimi=0.1)
     compute_scores(at=END)
+
+
+record = shared_rows(play)
 
 
 def entries(client: Client, **query: str) -> dict[str, dict[str, Any]]:

@@ -29,7 +29,6 @@ DAY = timedelta(days=1)
 FIGURES = ("n", "coverage", "brier", "brier_ci", "alpha", "alpha_ci", "adjusted_brier")
 AGENT = """
 from arena_agent import Agent
-from tests.lazy_modules import pl
 
 
 class Even(Agent):
@@ -130,13 +129,14 @@ def test_nights_dataset_is_listed_and_an_agent_is_evaluated_on_it_by_its_address
     (tmp_path / "even.py").write_text(AGENT)
     command = [sys.executable, "-m", "arena_agent", "evaluate", "even.py", "--json", "--data"]
     environment = os.environ | {"ARENA_AGENT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
-    for name in ("latest", "forecasts-2026w11"):
-        ran = subprocess.run(
-            [*command, name, "--url", server],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stderr
-        assert json.loads(ran.stdout.splitlines()[-1])["brier"] == pytest.approx(0.25)
+    ran = subprocess.run(
+        [*command, "latest", "--url", server],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout.splitlines()[-1])["brier"] == pytest.approx(0.25)
+    latest, named = (client.get(f"/datasets/{name}/tasks.jsonl") for name in ("latest", "forecasts-2026w11"))
+    assert b"".join(latest) == b"".join(named) != b""
     for missing in ("forecasts-2026w11/nothing.jsonl", "forecasts-2020w01/tasks.jsonl"):
         assert client.get(f"/datasets/{missing}").status_code == 404
     assert client.get("/datasets/latest//etc/passwd").status_code == 400

@@ -13,6 +13,7 @@ from scoring.selectors.forecast_boards import forecast_board
 from scoring.services.scores import compute_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.markup import element, elements, get_page, links, section, table_rows, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -41,8 +42,7 @@ def rows(client: Client, **query: str) -> list[dict[str, Any]]:
     return listed
 
 
-@pytest.fixture
-def record() -> list[Question]:
+def play() -> list[Question]:
     """Three open questions, and three resolved ones on which GPT differed by 15 points, twice for the better."""
     past = [rain(1, "0.60", gpt=0.75), rain(2, "0.60", gpt=0.75, grok=0.60), rain(3, "0.60", gpt=0.75)]
     for question, winner in zip(past, ("YES", "YES", "NO"), strict=True):
@@ -52,6 +52,9 @@ def record() -> list[Question]:
     calm = rain(6, "0.50", later, category="Politics", gpt=0.51)
     compute_scores(at=END)
     return [*past, *nearly, calm]
+
+
+record = shared_rows(play)
 
 
 def test_open_questions_come_by_width_with_the_model_furthest_from_the_market(

@@ -12,6 +12,7 @@ from markets.models import Question
 from scoring.services.scores import compute_scores
 from tests.factories import DECIDED, WEEK, MarketFactory, QuestionFactory, ask, end_question
 from tests.markup import element, get_page, section, table_row, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -58,6 +59,10 @@ def six_questions() -> None:
         tell(question, 15, gpt=0.9 - number / 100, cost="0.04")
         tell(question, 15, kimi=0.8 - number / 50, cost="0.02")
         tell(question, 15, grok=0.6 - number / 100, cost="0.01")
+    resolve_all()
+
+
+six = shared_rows(six_questions)
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────
@@ -94,9 +99,7 @@ def malformed_try(forecast: Forecast, cost: str, source: str) -> None:
 # ── costs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(client: Client) -> None:
-    six_questions()
-    resolve_all()
+def test_frontier_holds_models_that_no_other_beats_and_a_point_has_its_price(six: None, client: Client) -> None:
     costs = get(client, "costs")
     rows = by_name(costs["rows"])
     gpt, kimi = sum((0.1 + n / 100) ** 2 for n in range(6)) / 6, sum((0.2 + n / 50) ** 2 for n in range(6)) / 6
@@ -155,9 +158,6 @@ def test_forecast_whose_cost_the_gateway_did_not_state_leaves_score_and_cost(cli
     assert "1 without a stated cost" in table_row(section(get_page(client, "/costs/"), "answers"), "GPT-5.2")
 
 
-# ── releases ──────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── both ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -173,9 +173,7 @@ def test_model_that_shares_no_question_with_the_others_has_no_cost_of_a_score(cl
 
 
 @pytest.mark.parametrize("path", ["time", "costs"])
-def test_unknown_choices_are_refused(client: Client, path: str) -> None:
-    six_questions()
-    resolve_all()
+def test_unknown_choices_are_refused(six: None, client: Client, path: str) -> None:
     page = f"/{path}/"
     for query in ("arm=deaf", "methodology=v9", "mood=bad", "as_of=2026-04-01"):
         assert client.get(f"/api/v1/{path}/?{query}").status_code == 400

@@ -56,11 +56,11 @@ def test_140_agents_with_4480_positions_cost_two_calls_and_a_bounded_number_of_q
 
 
 def test_queries_do_not_grow_with_positions(quoted: Venue) -> None:
-    """Sixteen times the positions on the same markets, within what a few more rows to a statement explain."""
+    """Six times the positions on the same markets, within what a few more rows to a statement explain."""
     with transaction.atomic():
         few = cost(create_portfolios(cohorts=2, positions=10))
         transaction.set_rollback(True)
-    many = cost(create_portfolios(cohorts=10, positions=32))
+    many = cost(create_portfolios(cohorts=4, positions=32))
     assert many - few <= 3
 
 

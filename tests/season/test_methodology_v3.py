@@ -23,7 +23,7 @@ from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from tests.factories import line_up
 from tests.guards import guards_removed
 from tests.sandbox import Venue
-from tests.scoring.exports.forgery import read_cells, rewrite, standalone_violations
+from tests.scoring.exports.forgery import standalone_violations
 from tests.shared_rows import shared_rows_at_venue
 from venue_sandbox.prompt import ModelRequest
 from venue_sandbox.script import Failure, ModelAnswer
@@ -339,23 +339,6 @@ def test_bent_samples_are_named(sampled: Venue, tmp_path: Path) -> None:
     assert ran.code == 1
     assert sentence in ran.stdout
     assert any(sentence in line for line in standalone_violations(tmp_path / "archive"))
-
-
-def test_forecasts_that_answers_do_not_state_are_found_by_the_archives_program(opened: Venue, tmp_path: Path) -> None:
-    opened.says(GPT, lambda prompt: f"Here it is:\n```json\n{json.dumps(yes(0.9)(prompt))}\n```")
-    run("run_forecasts", MONDAY)
-    run("export_dataset", MONDAY + DAY, "--out", str(tmp_path / "archive"))
-    assert standalone_violations(tmp_path / "archive") == []
-    row = read_cells(tmp_path / "archive", "forecasts")[0]
-    for column, value in (("probabilities", '{"NO":0.2,"YES":0.8}'), ("stated", '{"NO":"0.2","YES":"0.8"}')):
-        rewrite(tmp_path / "archive", "forecasts", lambda rows, k=column, text=value: rows[0].update({k: text}))
-        sentence = f"forecast {row['id']} states {column}"
-        assert any(sentence in line for line in standalone_violations(tmp_path / "archive")), column
-        rewrite(tmp_path / "archive", "forecasts", lambda rows, k=column: rows[0].update({k: row[k]}))
-    rewrite(tmp_path / "archive", "forecasts", lambda rows: rows.pop(0))
-    sentence = f"elicitation {row['elicitation']} has other forecasts than its answers state"
-    violations = standalone_violations(tmp_path / "archive")
-    assert any(sentence in line for line in violations), violations
 
 
 # names

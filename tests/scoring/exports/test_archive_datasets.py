@@ -17,7 +17,6 @@ from tests.scoring.exports.conftest import END
 
 AGENT = """
 from arena_agent import Agent
-from tests.lazy_modules import pl
 
 
 class Even(Agent):
