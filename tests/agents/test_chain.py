@@ -1,7 +1,6 @@
 """The hash chains: completed tasks are linked at once, changes are found, heads are published."""
 
 import hashlib
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -144,17 +143,18 @@ def _complete_a_task_without_a_link() -> None:
 
 
 @pytest.mark.forged_record
-@pytest.mark.parametrize(
-    "tamper",
-    [
+def test_tampering_is_found(played: Venue) -> None:
+    for tamper in (
         _change_a_trade, _change_an_answer, _change_a_forecast, _change_an_action, _change_a_time, _recompute_a_link,
         _delete_the_last_link, _complete_a_task_without_a_link,
-    ],
-)  # fmt: skip
-def test_tampering_is_found(played: Venue, tamper: Callable[[], None]) -> None:
+    ):  # fmt: skip
+        with transaction.atomic():
+            with guards_removed():
+                tamper()
+            assert violations_about("chains"), tamper
+            transaction.set_rollback(True)
     with guards_removed():
-        tamper()
-    assert violations_about("chains")
+        _change_a_trade()
     assert run("verify_ledger", DECISION).code == 1
 
 

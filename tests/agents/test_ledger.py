@@ -37,6 +37,7 @@ from tests.factories import (
 )
 from tests.guards import guards_removed
 from tests.selection import examples
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 OPENING = Decimal(10_000)
@@ -284,8 +285,7 @@ def test_database_refuses_negative_cash() -> None:
 # ── tampering ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def played() -> Agent:
+def play() -> Agent:
     """An agent with a purchase, a partial sale, a payout, a refund and an open position."""
     agent = AgentFactory()
     won, cancelled = MarketFactory(), MarketFactory()
@@ -299,6 +299,9 @@ def played() -> Agent:
     assert violations_about("accounts") == []
     chain_all()
     return agent
+
+
+played = shared_rows(play)
 
 
 def run_verification() -> tuple[int, list[str], str]:
@@ -320,40 +323,39 @@ def add_one_unit(table: str, column: str, row: int, places: int = 2) -> None:
         assert cursor.rowcount == 1
 
 
-@pytest.mark.parametrize(
-    ("model", "where", "column", "message"),
-    [
-        (JournalEntry, {"kind": "buy"}, "amount", "journal row"),
-        (JournalEntry, {"kind": "deposit"}, "amount", "journal row"),
-        (JournalEntry, {"kind": "refund"}, "amount", "journal row"),
-        (JournalEntry, {"kind": "sell"}, "balance", "journal row"),
-        (JournalEntry, {"kind": "payout"}, "balance", "journal row"),
-        (Position, {"status": "open"}, "cost_basis", "position"),
-        (Position, {"status": "open"}, "realized_pnl", "position"),
-        (Position, {"status": "settled"}, "realized_pnl", "position"),
-        (Trade, {"kind": "BUY"}, "amount", "trade"),
-        (Trade, {"kind": "SELL"}, "amount", "trade"),
-        (Trade, {"kind": "BUY"}, "cost_basis", "trade"),
-        (Trade, {"kind": "SELL"}, "cost_basis", "trade"),
-        (Trade, {"kind": "SELL"}, "realized_pnl", "trade"),
-        (Trade, {"kind": "BUY"}, "shares", "trade"),
-        (Settlement, {"kind": "won"}, "payout", "settlement"),
-        (Settlement, {"kind": "refunded"}, "payout", "settlement"),
-        (Settlement, {"kind": "won"}, "realized_pnl", "settlement"),
-        (Settlement, {"kind": "won"}, "cost_basis", "settlement"),
-        (Agent, {}, "cash", "cash is"),
-    ],
-)
-def test_change_of_one_cent_is_found_and_named(
-    played: Agent, model: Any, where: dict[str, str], column: str, message: str
-) -> None:
-    row = model.objects.filter(**where).order_by("pk").first()
-    add_one_unit(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
-    code, lines, _ = run_verification()
-    assert code == 1
-    assert all(f"(agent {played.pk})" in line and played.family.slug in line for line in lines)
-    subject = message if model is Agent else f"{message} {row.pk} "
-    assert any(subject in line for line in lines), lines
+ONE_CENT: list[tuple[Any, dict[str, str], str, str]] = [
+    (JournalEntry, {"kind": "buy"}, "amount", "journal row"),
+    (JournalEntry, {"kind": "deposit"}, "amount", "journal row"),
+    (JournalEntry, {"kind": "refund"}, "amount", "journal row"),
+    (JournalEntry, {"kind": "sell"}, "balance", "journal row"),
+    (JournalEntry, {"kind": "payout"}, "balance", "journal row"),
+    (Position, {"status": "open"}, "cost_basis", "position"),
+    (Position, {"status": "open"}, "realized_pnl", "position"),
+    (Position, {"status": "settled"}, "realized_pnl", "position"),
+    (Trade, {"kind": "BUY"}, "amount", "trade"),
+    (Trade, {"kind": "SELL"}, "amount", "trade"),
+    (Trade, {"kind": "BUY"}, "cost_basis", "trade"),
+    (Trade, {"kind": "SELL"}, "cost_basis", "trade"),
+    (Trade, {"kind": "SELL"}, "realized_pnl", "trade"),
+    (Trade, {"kind": "BUY"}, "shares", "trade"),
+    (Settlement, {"kind": "won"}, "payout", "settlement"),
+    (Settlement, {"kind": "refunded"}, "payout", "settlement"),
+    (Settlement, {"kind": "won"}, "realized_pnl", "settlement"),
+    (Settlement, {"kind": "won"}, "cost_basis", "settlement"),
+    (Agent, {}, "cash", "cash is"),
+]
+"""By model, rows and column of an amount, the name of its rows in the lines of the verification."""
+
+
+def test_change_of_one_cent_is_found_and_named(played: Agent) -> None:
+    for model, where, column, name in ONE_CENT:
+        row = model.objects.filter(**where).order_by("pk").first()
+        with undone():
+            add_one_unit(model._meta.db_table, column, row.pk, places=6 if column == "shares" else 2)
+            lines = violations_about("accounts")
+        assert all(f"(agent {played.pk})" in line and played.family.slug in line for line in lines)
+        subject = name if model is Agent else f"{name} {row.pk} "
+        assert any(subject in line for line in lines), (name, where, column, lines)
 
 
 def test_change_of_a_millionth_share_is_found_at_its_position(played: Agent) -> None:
@@ -364,18 +366,17 @@ def test_change_of_a_millionth_share_is_found_at_its_position(played: Agent) -> 
             assert any(f"position {position} (open) has shares" in line for line in violations_about("accounts"))
 
 
-@pytest.mark.parametrize("kind", ["deposit", "buy", "sell", "payout", "refund"])
-def test_deleted_journal_row_is_found(played: Agent, kind: str) -> None:
-    row = JournalEntry.objects.filter(kind=kind).order_by("pk").first()
-    assert row is not None
-    with guards_removed(JournalEntry):
-        connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
-    code, lines, _ = run_verification()
-    assert code == 1
-    cause = {"buy": f"trade {row.trade_id} ", "sell": f"trade {row.trade_id} "}.get(
-        kind, "a row is missing" if kind == "deposit" else f"settlement {row.settlement_id} "
-    )
-    assert any(cause in line for line in lines), lines
+def test_deleted_journal_row_is_found(played: Agent) -> None:
+    for kind in ("deposit", "buy", "sell", "payout", "refund"):
+        row = JournalEntry.objects.filter(kind=kind).order_by("pk")[0]
+        with undone():
+            with guards_removed(JournalEntry):
+                connection.cursor().execute(f"DELETE FROM {JournalEntry._meta.db_table} WHERE id = %s", [row.pk])
+            lines = violations_about("accounts")
+        cause = {"buy": f"trade {row.trade_id} ", "sell": f"trade {row.trade_id} "}.get(
+            kind, "a row is missing" if kind == "deposit" else f"settlement {row.settlement_id} "
+        )
+        assert any(cause in line for line in lines), (kind, lines)
 
 
 def test_consistently_forged_journal_contradicts_its_trades(played: Agent) -> None:
@@ -385,7 +386,7 @@ def test_consistently_forged_journal_contradicts_its_trades(played: Agent) -> No
     for row in JournalEntry.objects.filter(sequence__gte=5):
         add_one_unit(JournalEntry._meta.db_table, "balance", row.pk)
     add_one_unit(Agent._meta.db_table, "cash", played.pk)
-    _, lines, _ = run_verification()
+    lines = violations_about("accounts")
     assert any(f"journal row {sale_row.pk} (no. 5) moves 293.76, its sell says 293.75" in line for line in lines), lines
 
 
