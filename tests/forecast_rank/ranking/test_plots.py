@@ -21,15 +21,17 @@ from tests.selection import chosen
 pytestmark = pytest.mark.slow
 
 QUICK = Settings(bootstrap=100, stream=10, gammas=("0", "1"))
-DRAWN = replace(QUICK, metrics=("brier", "log", "average_return", "calibration", "irt"))
+DRAWN = replace(QUICK, metrics=("brier", "average_return", "calibration", "irt"), gammas=("1",))
 """Settings under which a picture of each kind is drawn."""
 ALL_FORESTS = (
     "brier", "log", "spherical", "accuracy", "average_return_0", "average_return_1", "log_wealth_1",
     "alpha", "calibration", "adjusted_brier", "thurstone_mosteller", "irt", "weighted_brier",
 )  # fmt: skip
-DRAWN_FORESTS = (
-    "brier", "log", "accuracy", "average_return_0", "average_return_1", "log_wealth_1", "calibration", "irt",
-)  # fmt: skip
+DRAWN_PICTURES = [
+    "reliability", "average_return_1",
+    "scores_brier", "scores_accuracy", "scores_average_return_1", "scores_log_wealth_1", "scores_calibration",
+    "scores_irt", "pairs", "ranks", "agreement", "ability",
+]  # fmt: skip
 
 
 def pictures_with(forests: Iterable[str]) -> list[str]:
@@ -45,12 +47,6 @@ def report() -> dict[str, Any]:
     return drawable(world.panel, DRAWN)
 
 
-@pytest.fixture(scope="module")
-def pictures(report: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The report's pictures, drawn once."""
-    return plots.draw(report, tmp_path_factory.mktemp("pictures"))
-
-
 def drawable(forecasts: Any, settings: Settings) -> dict[str, Any]:
     return {"settings": {"level": settings.level, "gammas": list(settings.gammas)}, **rank_panel(forecasts, settings)}
 
@@ -64,12 +60,6 @@ def two_forecasters() -> dict[str, Any]:
 def words(file: Path) -> str:
     """The text of a picture."""
     return " ".join(part for part in ElementTree.parse(file).getroot().itertext() if part.strip())
-
-
-@pytest.mark.thorough
-def test_a_picture_of_each_kind_is_drawn_whole(report: dict[str, Any], pictures: list[Path]) -> None:
-    assert [file.stem for file in pictures] == pictures_with(DRAWN_FORESTS)
-    assert_whole(pictures, report["forecasters"])
 
 
 @pytest.mark.thorough
@@ -101,13 +91,16 @@ def test_the_same_report_gives_the_same_pictures(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
 
 
-def test_figures_in_the_pictures_are_those_of_the_report(report: dict[str, Any], pictures: list[Path]) -> None:
+def test_pictures_are_drawn_whole_with_the_figures_of_the_report(report: dict[str, Any], tmp_path: Path) -> None:
+    pictures = plots.draw(report, tmp_path)
+    assert [file.stem for file in pictures] == DRAWN_PICTURES
+    assert_whole(pictures, report["forecasters"])
     text = {file.stem: words(file) for file in pictures}
     reliability, returns = text["reliability"], text["average_return_1"]
     for name, entry in report["forecasters"].items():
         assert f"{name}  ECE {entry['ece']:.3f}" in reliability
         assert f"{name}  {entry['average_return']['1']:.3f}" in returns
-    rho = report["agreement"]["spearman"]["log"]["brier"]
+    rho = report["agreement"]["spearman"]["irt"]["brier"]
     assert f"{rho:.2f}".replace("-", "−") in text["agreement"]
 
 
@@ -180,7 +173,7 @@ class TestTitlesAndNames:
         content = small.to_dict()
         if forecasters == 2:
             frame = pl.DataFrame({"question": ["q"], "outcome": [1], NAMES[0]: [0.7], NAMES[1]: [0.4]})
-            content = fr.rank(frame, bootstrap=0).to_dict()
+            content = fr.rank(frame, bootstrap=0, metrics="brier,calibration,irt").to_dict()
         for name in ("reliability", "scores", "pairs", "ranks", "agreement", "ability"):
             for figure in pictures_of(content, name):
                 figure.canvas.draw()
