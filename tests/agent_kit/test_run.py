@@ -105,16 +105,18 @@ def test_dry_run_sends_and_stores_nothing(
 # kills
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(50, marks=pytest.mark.slow)])
+KILLS = 12
+
+
 def test_a_loop_killed_at_any_point_leaves_one_answer_and_its_reply(
-    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], kills: int
+    server: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The agent answers at random, so that asking it again would show. It has enough to do for every kill."""
-    arena = ScriptedArena(server, batches=4 * kills)
+    arena = ScriptedArena(server, batches=4 * KILLS)
     arena.delay = 0.05
     command = [sys.executable, "-m", "arena_agent", "run", agent_file(tmp_path, RANDOM), "--once", "--url", arena.url]
     moments, cut = random.Random(7), 0
-    for _ in range(kills):
+    for _ in range(KILLS):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 20
         posts = arena.posts
@@ -123,7 +125,7 @@ def test_a_loop_killed_at_any_point_leaves_one_answer_and_its_reply(
         time.sleep(moments.uniform(0, 0.2))
         process.send_signal(signal.SIGKILL)
         cut += process.wait() == -signal.SIGKILL
-    assert cut == kills
+    assert cut == KILLS
     last = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert last.returncode == 0, last.stderr
     assert sorted(arena.answers) == sorted(arena.open)

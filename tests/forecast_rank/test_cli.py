@@ -168,8 +168,7 @@ class TestOutput:
         run(file, "--metrics", "brier,log", "--bootstrap", "20", "--plots", str(tmp_path / "plots"))
         assert (tmp_path / "plots" / "ranks.svg").read_text().startswith("<?xml")
 
-    @pytest.mark.parametrize("packed", [False, True])
-    @pytest.mark.parametrize("source", ["-", "<(cat)"])
+    @pytest.mark.parametrize(("source", "packed"), [("-", True), ("<(cat)", False)])
     def test_standard_input_and_pipes_are_read(self, source: str, packed: bool) -> None:
         command = f"{sys.executable} -m forecast_rank {source} --format csv --metrics brier --bootstrap 0 --json"
         content = gzip.compress(FORECASTS.encode()) if packed else FORECASTS.encode()
