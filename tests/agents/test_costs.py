@@ -174,7 +174,7 @@ def test_answer_without_a_cost_is_computed_at_its_tier(venue: Venue) -> None:
     assert costs() == (Decimal("0.0055"), Decimal("0.0055"), "computed")
 
 
-def test_spend_limit_counts_what_is_booked_at_the_price_of_a_tier(venue: Venue, settings: Any) -> None:
+def test_spend_limit_counts_what_is_booked(venue: Venue, settings: Any) -> None:
     settings.ARENA_SPEND_LIMIT_USD = Decimal("0.5")
     price_under([{"min_prompt_tokens": 100, "completion": "0.0005"}])
     assert booked_call(venue).cost_usd > Decimal("0.5")

@@ -36,6 +36,7 @@ from tests.markup import element, elements, get_page, visible_text
 from tests.sandbox import Venue
 from tests.scoring.exports.archives import csv_cells, table_rows
 from tests.season.published_figures import own_text
+from tests.shared_rows import shared_rows_at_venue
 from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.each_database
@@ -78,20 +79,30 @@ def test_every_failure_has_a_test() -> None:
     assert set(TESTS_OF_FAILURES) - names == set()
 
 
-@pytest.fixture
-def opened(venue: Venue) -> Venue:
-    """One market synced and cohort 1 started, Sunday midnight."""
+def open_season(venue: Venue) -> None:
     venue.market(RAIN)
     venue.start_first_cohort()
-    return venue
+
+
+def buy(venue: Venue) -> None:
+    venue.says(GPT, bet(RAIN, "YES", 500))
+    assert run("run_decisions", DECISION)["trades"] == 1
+
+
+season = shared_rows_at_venue(open_season)
+bought = shared_rows_at_venue(buy, after=season, name="season")
 
 
 @pytest.fixture
-def holding(opened: Venue) -> Venue:
+def opened(season: tuple[Venue, None], venue: Venue) -> Venue:
+    """One market synced and cohort 1 started, Sunday midnight."""
+    return venue.as_left(season[0])
+
+
+@pytest.fixture
+def holding(bought: tuple[Venue, None], venue: Venue) -> Venue:
     """GPT holds 1,250 YES shares of it, bought for 500."""
-    opened.says(GPT, bet(RAIN, "YES", 500))
-    assert run("run_decisions", DECISION)["trades"] == 1
-    return opened
+    return venue.as_left(bought[0])
 
 
 def facts(address: str, client: Client) -> dict[str, str]:
