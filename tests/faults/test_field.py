@@ -47,7 +47,7 @@ TESTS_OF_FAILURES = (
     "test_last_position_settles_and_every_place_shows_the_money",
     "test_concurrent_runs_leave_the_ledger_of_a_single_run",
     "test_killed_at_each_step_boundary_and_run_again_nothing_differs",
-    "test_one_unusable_row_of_each_kind_among_500_costs_no_other_row",
+    "test_one_unusable_row_of_each_kind_costs_no_other_row",
     "test_absurd_or_missing_price_never_collapses_the_value",
     "test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold",
     "test_anything_but_the_documented_end_waits",
