@@ -5,16 +5,16 @@ import io
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
+from functools import partial
+from itertools import combinations
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from django.db import connection, models
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django_filters import Filter
 
@@ -23,6 +23,7 @@ from arena_site.api import ENDPOINTS, router
 from forecast_rank.files.checksums import zip_checksum
 from foundation.rest.filters import (
     AnyOfFilter,
+    ExistingValueFilter,
     InstantFilter,
     KnownChoiceFilter,
     KnownNamesFilter,
@@ -41,25 +42,38 @@ from tests.shared_rows import shared_rows
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
+Rows = list[dict[str, Any]]
 season = shared_rows(play)
 
 
-@pytest.fixture(autouse=True)
-def _archives(season: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Two archives, which are files."""
-    settings.ARENA_EXPORT_DIR = tmp_path
-    for day in ("2026-03-08", "2026-03-09"):
-        published_file(day).parent.mkdir(exist_ok=True)
-        published_file(day).write_bytes(b"an archive")
-        zip_checksum(published_file(day)).write_text(f"{'0' * 64}  {day}.zip")
+    with override_settings(ARENA_EXPORT_DIR=tmp_path_factory.mktemp("archives")):
+        for day in ("2026-03-08", "2026-03-09"):
+            published_file(day).parent.mkdir(exist_ok=True)
+            published_file(day).write_bytes(b"an archive")
+            zip_checksum(published_file(day)).write_text(f"{'0' * 64}  {day}.zip")
+        yield
+
+
+@pytest.fixture(scope="module")
+def lists(season: None, _archives: None, django_db_blocker: Any) -> dict[str, Rows]:
+    """The rows of each list, in its order."""
+    with django_db_blocker.unblock():
+        return {name: read(Client(), name) for name in EXPECTED}
+
+
+@pytest.fixture(autouse=True)
+def _quiet(season: None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, logger="django.request")
 
 
-def read(client: Client, name: str, **query: Any) -> list[dict[str, Any]]:
+def read(client: Client, name: str, **query: Any) -> Rows:
     """The rows of a list, on one page unless the query says otherwise."""
     response = client.get(f"/api/v1/{name}/", {"page_size": 500, **query})
     assert response.status_code == 200, (query, response.content)
-    rows: list[dict[str, Any]] = response.json()["results"]
+    rows: Rows = response.json()["results"]
     return rows
 
 
@@ -112,71 +126,6 @@ def walk(client: Client, address: str | None, onwards: str, envelope: set[str]) 
         address = body[onwards]
 
 
-@ENDPOINT
-def test_pages_hold_each_row_once_and_lead_on_and_back(client: Client, name: str) -> None:
-    envelope = {"next", "previous", "results"} | ({"count"} if name not in CURSORS else set())
-    orderings = ENDPOINTS[name].orderings if name in CURSORS else ()
-    for order in ("", *orderings, *(f"-{field}" for field in orderings)):
-        query = {"ordering": order} if order else {}
-        rows = read(client, name, **query)
-        assert len(rows) > 1
-        size = 2 if name in CURSORS else -(-len(rows) // 3)
-        address = f"/api/v1/{name}/?{urlencode(query | {'page_size': size})}"
-        addresses, pages = zip(*walk(client, address, "next", envelope), strict=True)
-        assert list(pages) == [rows[start : start + size] for start in range(0, len(rows), size)]
-        if not order:
-            assert [page for _, page in walk(client, addresses[-1], "previous", envelope)] == list(pages[::-1])
-    if name not in CURSORS:
-        assert client.get(f"/api/v1/{name}/?page_size=1").json()["count"] == len(rows)
-
-
-# --- formats and fields --------------------------------------------------------------------------------------
-
-
-def as_json(cell: str, like: Any) -> Any:
-    """The value that a cell of CSV stands for, given that of the JSON."""
-    if like is None:
-        return None if cell == "" else cell
-    return cell.removeprefix("'") if isinstance(like, str) else json.loads(cell)
-
-
-@ENDPOINT
-def test_csv_has_the_rows_and_keys_of_the_json(client: Client, name: str) -> None:
-    rows = read(client, name)
-    by_parameter = client.get(f"/api/v1/{name}/?page_size=500&format=csv")
-    by_header = client.get(f"/api/v1/{name}/?page_size=500", headers={"accept": "text/csv"})
-    assert by_parameter["Content-Type"] == by_header["Content-Type"] == "text/csv; charset=utf-8"
-    assert by_parameter.content == by_header.content
-    lines = list(csv.DictReader(io.StringIO(by_parameter.content.decode())))
-    for row, line in zip(rows, lines, strict=True):
-        assert list(line) == list(row)
-        assert {key: as_json(line[key], value) for key, value in row.items()} == row
-
-
-@ENDPOINT
-def test_fields_selects_each_field(client: Client, name: str) -> None:
-    rows = read(client, name)
-    known = field_names(ENDPOINTS[name].serializer_class)
-    assert [tuple(row) for row in rows] == [known] * len(rows)
-    for field in known:
-        assert read(client, name, fields=field) == [{field: row[field]} for row in rows]
-
-
-@ROW_ENDPOINT
-def test_row_has_an_address_with_all_that_its_list_shows(client: Client, name: str) -> None:
-    for row in read(client, name)[:2]:
-        address = f"/api/v1/{name}/{key_of(name, row)}/"
-        detail = client.get(address).json()
-        assert {field: detail[field] for field in row} == row
-        for field in detail:
-            assert client.get(address, {"fields": field}).json() == {field: detail[field]}
-        assert errors(client.get(address, {"page_size": 1})) == {"page_size": ["unknown parameter; known are fields"]}
-        assert errors(client.get(address, {"format": "csv"})) == {"format": ["csv is unknown; known are json"]}
-
-
-# --- order and filters ---------------------------------------------------------------------------------------
-
-
 GROWING = {
     ("brier-scores", "resolved_at"),
     ("brier-scores", "scored_at"),
@@ -199,8 +148,18 @@ def assert_ordered(keys: list[Any], *, descending: bool, field: str) -> None:
 
 
 @ENDPOINT
-def test_list_comes_in_its_order_and_in_each_that_it_offers(client: Client, name: str) -> None:
-    rows = read(client, name)
+def test_list_comes_page_by_page_in_its_order_and_in_each_that_it_offers(
+    client: Client, name: str, lists: dict[str, Rows]
+) -> None:
+    rows = lists[name]
+    assert len(rows) > 1
+    envelope = {"next", "previous", "results"} | ({"count"} if name not in CURSORS else set())
+    size = 2 if name in CURSORS else -(-len(rows) // 3)
+    addresses, pages = zip(*walk(client, f"/api/v1/{name}/?page_size={size}", "next", envelope), strict=True)
+    assert list(pages) == [rows[start : start + size] for start in range(0, len(rows), size)]
+    assert [page for _, page in walk(client, addresses[-1], "previous", envelope)] == list(pages[::-1])
+    if name not in CURSORS:
+        assert client.get(f"/api/v1/{name}/?page_size=1").json()["count"] == len(rows)
     if order := EXPECTED[name].order:
         field = order.removeprefix("-")
         assert_ordered([sortable(row[field]) for row in rows], descending=order[0] == "-", field=field)
@@ -213,6 +172,59 @@ def test_list_comes_in_its_order_and_in_each_that_it_offers(client: Client, name
             ids = [row.get("id") for row in ordered]
             is_told = field == "id" or None in ids or (name, field) in GROWING
             assert is_told or ids != sorted(ids, reverse=sign == "-"), f"{field}: by id the order is the same"
+
+
+# --- formats and fields --------------------------------------------------------------------------------------
+
+
+def as_json(cell: str, like: Any) -> Any:
+    """The value that a cell of CSV stands for, given that of the JSON."""
+    if like is None:
+        return None if cell == "" else cell
+    return cell.removeprefix("'") if isinstance(like, str) else json.loads(cell)
+
+
+def selections(name: str, fields: Iterable[str]) -> list[list[str]]:
+    """Each field by itself, but those that are columns of the model, which are read alike, together."""
+    model = getattr(getattr(ENDPOINTS[name], "queryset", None), "model", None)
+    columns = {column.name for column in model._meta.concrete_fields if not column.is_relation} if model else set()
+    apart = [[field] for field in fields if field not in columns]
+    together = [field for field in fields if field in columns]
+    return [*apart, together] if together else apart
+
+
+@ENDPOINT
+def test_csv_and_a_choice_of_fields_have_the_values_of_the_json(
+    client: Client, name: str, lists: dict[str, Rows]
+) -> None:
+    rows = lists[name]
+    by_parameter = client.get(f"/api/v1/{name}/?page_size=500&format=csv")
+    by_header = client.get(f"/api/v1/{name}/?page_size=500", headers={"accept": "text/csv"})
+    assert by_parameter["Content-Type"] == by_header["Content-Type"] == "text/csv; charset=utf-8"
+    assert by_parameter.content == by_header.content
+    lines = list(csv.DictReader(io.StringIO(by_parameter.content.decode())))
+    for row, line in zip(rows, lines, strict=True):
+        assert list(line) == list(row)
+        assert {key: as_json(line[key], value) for key, value in row.items()} == row
+    known = field_names(ENDPOINTS[name].serializer_class)
+    assert [tuple(row) for row in rows] == [known] * len(rows)
+    for fields in selections(name, known):
+        assert read(client, name, fields=",".join(fields)) == [{field: row[field] for field in fields} for row in rows]
+
+
+@ROW_ENDPOINT
+def test_row_has_an_address_with_all_that_its_list_shows(client: Client, name: str, lists: dict[str, Rows]) -> None:
+    for row in lists[name][:2]:
+        address = f"/api/v1/{name}/{key_of(name, row)}/"
+        detail = client.get(address).json()
+        assert {field: detail[field] for field in row} == row
+    for fields in selections(name, detail):
+        assert client.get(address, {"fields": ",".join(fields)}).json() == {field: detail[field] for field in fields}
+    assert errors(client.get(address, {"page_size": 1})) == {"page_size": ["unknown parameter; known are fields"]}
+    assert errors(client.get(address, {"format": "csv"})) == {"format": ["csv is unknown; known are json"]}
+
+
+# --- filters -------------------------------------------------------------------------------------------------
 
 
 NEVER, ALWAYS = "0001-01-02T00:00:00Z", "9999-12-30T00:00:00Z"
@@ -247,9 +259,16 @@ def matches(lookup: str, value: str, text: str) -> bool:
     return text == value
 
 
+def selected_rows(rows: Rows, texts: Sequence[str | None], lookup: str, values: Iterable[str]) -> Rows:
+    """The rows whose text is one of the values, or within the bound that is the only one."""
+    pairs = zip(rows, texts, strict=True)
+    return [row for row, text in pairs if text and any(matches(lookup, value, text) for value in values)]
+
+
 @ROW_ENDPOINT
-def test_each_filter_selects_its_rows(client: Client, name: str) -> None:
-    rows = read(client, name)
+def test_each_filter_selects_its_rows(client: Client, name: str, lists: dict[str, Rows]) -> None:
+    """By a value that some rows have and others not; where there is none, by one of all rows and one of no row."""
+    rows = lists[name]
     for parameter, single in filters_of(name).items():
         field, _, lookup = parameter.partition("__")
         if isinstance(single, AnyOfFilter) or field in ("search", "updated_since"):
@@ -258,18 +277,18 @@ def test_each_filter_selects_its_rows(client: Client, name: str) -> None:
         for row in rows:
             value = shown(name, field, row)
             texts.append(None if value is None else as_text(value, single))
-        seen = sorted({text for text in texts if text is not None})
-        divided = False
-        for value in some_values(single, seen):
-            selected = [row for row, text in zip(rows, texts, strict=True) if text and matches(lookup, value, text)]
-            assert read(client, name, **{parameter: value}) == selected, (parameter, value)
-            divided = divided or len(selected) < len(rows)
-        assert divided, f"{parameter}: each value selects all rows, as no filter would"
+
+        select = partial(selected_rows, rows, texts, lookup)
+        values = some_values(single, sorted({text for text in texts if text is not None}))
+        dividing = [value for value in values if 0 < len(select([value])) < len(rows)]
+        by_number = {len(select([value])): value for value in values}
+        assert dividing or 0 in by_number, f"{parameter}: each value selects all rows, as no filter would"
+        for value in dividing[:1] or by_number.values():
+            assert read(client, name, **{parameter: value}) == select([value]), (parameter, value)
         if isinstance(single, SingleValueFilter):
-            values = some_values(single, seen)
-            for few in (values[:1], values[:2]):
-                selected = [row for row, text in zip(rows, texts, strict=True) if text in few]
-                assert read(client, name, **{f"{parameter}__in": ",".join(few)}) == selected, (parameter, few)
+            pairs = [pair for pair in combinations(dividing, 2) if len(select(pair)) < len(rows)]
+            few = pairs[0] if pairs else dividing[:1] or values[-1:]
+            assert read(client, name, **{f"{parameter}__in": ",".join(few)}) == select(few), (parameter, few)
 
 
 @ROW_ENDPOINT
@@ -307,15 +326,25 @@ def test_wrong_parameter_is_a_400_that_names_it(client: Client, name: str) -> No
         refused["page"] = ("0", "0 is no whole number")
     if orderings := getattr(view, "orderings", ()):
         refused["ordering"] = ("-mood", f"unknown field -mood; known are {', '.join(orderings)}")
-    for parameter in filters_of(name) if name in ROWS else ():
-        if parameter != "search":  # any text can be looked for
-            refused[parameter] = ("no-such-thing", "Enter a whole number" if parameter in WHOLE else "no-such-thing")
     for parameter, (value, complaint) in refused.items():
         messages = errors(client.get(address, {parameter: value}))
         assert list(messages) == [parameter]
         assert complaint in messages[parameter][0]
-        if parameter.endswith("__in"):
-            assert "9" * 30 in errors(client.get(address, {parameter: "9" * 30}))[parameter][0]
+
+
+@ROW_ENDPOINT
+def test_wrong_values_of_filters_are_one_400_that_names_each(client: Client, name: str) -> None:
+    """A text of a column is looked up after the form of all filters was valid, so it is tried by itself."""
+    filters = {key: single for key, single in filters_of(name).items() if key != "search"}  # any text can be sought
+    texts = [key for key in filters if isinstance(getattr(filters[key], "single", filters[key]), ExistingValueFilter)]
+    several = [parameter for parameter in filters if parameter.endswith("__in")]
+    for value, parameters in (("no-such-thing", list(filters)), ("9" * 30, several)):
+        together = [parameter for parameter in parameters if parameter not in texts]
+        for wrong in (together, *([parameter] for parameter in parameters if parameter in texts)):
+            messages = errors(client.get(f"/api/v1/{name}/", dict.fromkeys(wrong, value))) if wrong else {}
+            assert messages.keys() == set(wrong)
+            for parameter, (complaint,) in messages.items():
+                assert ("Enter a whole number" if parameter in WHOLE else value) in complaint, parameter
 
 
 WHOLE = ("week", "part")
@@ -342,25 +371,26 @@ def test_what_is_not_there_is_a_404_and_nothing_can_be_written(client: Client, n
 # --- queries and conditional requests ------------------------------------------------------------------------
 
 
-def queries(client: Client, path: str, **query: Any) -> int:
-    """The queries of a response, without those of a request that is refused at once."""
-
-    def count(status: int, **query: Any) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            assert client.get(path, query).status_code == status
-        return len(captured)
-
-    return count(200, **query) - count(400, mood="bad")
+def queries(client: Client, path: str, status: int = 200, **query: Any) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path, query).status_code == status
+    return len(captured)
 
 
 @ENDPOINT
-def test_list_and_row_need_the_same_queries_for_any_number_of_rows(client: Client, name: str) -> None:
+def test_list_and_row_need_the_same_queries_for_any_number_of_rows(
+    client: Client, name: str, lists: dict[str, Rows]
+) -> None:
+    """Beyond those of a request that is refused at once."""
     expected, address = EXPECTED[name], f"/api/v1/{name}/"
-    rows = read(client, name)
-    assert [queries(client, address, page_size=size) for size in (1, 499)] == [expected.list_queries] * 2
+    refused = queries(client, address, 400, mood="bad")
+    client.get(address)  # which caches what all rows share
+    counts = [queries(client, address, page_size=size) - refused for size in (1, 499)]
+    assert counts == [expected.list_queries] * 2
     if name in ROWS:
-        some_rows = [*rows[:6], *rows[-6:]]
-        assert max(queries(client, f"{address}{key_of(name, row)}/") for row in some_rows) == expected.row_queries
+        addresses = [f"{address}{key_of(name, row)}/" for row in (*lists[name][:6], *lists[name][-6:])]
+        refused = queries(client, addresses[0], 400, mood="bad")
+        assert max(queries(client, path) for path in addresses) - refused == expected.row_queries
 
 
 @ENDPOINT
@@ -394,4 +424,5 @@ def test_changed_list_has_another_etag(client: Client) -> None:
 
 @pytest.mark.parametrize("query", [{}, {"range": "1D"}, {"family": "gpt-5.1"}])
 def test_curves_cost_no_more_queries_for_more_points(client: Client, query: dict[str, str]) -> None:
-    assert queries(client, "/api/v1/performance/", **query) <= 13
+    refused = queries(client, "/api/v1/performance/", 400, mood="bad")
+    assert queries(client, "/api/v1/performance/", **query) - refused <= 13
