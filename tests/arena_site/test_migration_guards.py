@@ -1,17 +1,17 @@
 """A migration that gives up, breaks or is killed leaves every guard of the record in its place."""
 
 import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.databases import PROJECT, DatabaseCopies, postgres_url
-from tests.selection import chosen
 
 SETTINGS = """
 from arena_site.settings import *
@@ -53,106 +53,72 @@ class Migration(migrations.Migration):
     dependencies = [("later", "0001_first")]
     operations = [Later("trade", "agents"), Later("leaderboard", "scoring"), migrations.RunPython(end)]
 """
-ENDS = {
-    "lock": ("pass", "CommandError: another transaction held a lock"),
-    "broken": ("raise ValueError('broken')", "ValueError: broken"),
-    "killed": ("os._exit(9)", ""),
-}
-TRIGGERS = {
-    "sqlite": "SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger'",
-    "postgresql": "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal",
-}
+ENDS = {"killed": "os._exit(9)", "well": "pass"}
+GAVE_UP = "CommandError: another transaction held a lock"
 SCRIPT = """
 import sys
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", *sys.argv[1:]])
 """
-READ = """
-import django; django.setup()
-from django.db import connection
-with connection.cursor() as cursor:
-    cursor.execute({query!r})
-    for row in sorted(cursor.fetchall()): print(*row)
-    cursor.execute("SELECT count(*) FROM django_migrations WHERE name = '0002_second'")
-    print(*cursor.fetchone())
-"""
+TRIGGERS = {
+    "sqlite": "SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger'",
+    "postgres": "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal",
+}
+APPLIED = "SELECT count(*) FROM django_migrations WHERE name = '0002_second'"
 
 
 class LaterVersion:
-    """A database, and a later version of the arena with two migrations more, the second of which ends in some way."""
+    """A database, and a later version of the arena with two migrations more."""
 
-    def __init__(self, url: str, folder: Path, end: str) -> None:
-        package = folder / "later" / "migrations"
-        package.mkdir(parents=True)
-        for path in (package, package.parent):
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder, self.migrations = url, folder, folder / "later" / "migrations"
+        self.migrations.mkdir(parents=True)
+        for path in (self.migrations, self.migrations.parent):
             (path / "__init__.py").touch()
-        (package / "0001_first.py").write_text(FIRST.format(locks=end == "lock"))
-        (package / "0002_second.py").write_text(SECOND.format(end=ENDS[end][0]))
         (folder / "later_settings.py").write_text(SETTINGS)
-        self.url, self.folder = url, folder
 
-    def run(self, script: str, *arguments: str, settings: str = "later_settings") -> "subprocess.CompletedProcess[str]":
-        env = {"DATABASE_URL": self.url, "SECRET_KEY": "only-for-tests", "DJANGO_SETTINGS_MODULE": settings}
-        env |= {"PYTHONPATH": f"{self.folder}{os.pathsep}{PROJECT}"}
-        command = [sys.executable, "-c", script, *arguments]
+    def migrate(self, *, end: str = "well", locks: bool = False) -> "subprocess.CompletedProcess[str]":
+        """The migration of which the second step ends so, after the first took a lock."""
+        (self.migrations / "0001_first.py").write_text(FIRST.format(locks=locks))
+        (self.migrations / "0002_second.py").write_text(SECOND.format(end=ENDS[end]))
+        env = {"DATABASE_URL": self.url, "SECRET_KEY": "only-for-tests", "DJANGO_SETTINGS_MODULE": "later_settings"}
+        env |= {"PYTHONPATH": f"{self.folder}{os.pathsep}{PROJECT}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", SCRIPT, "migrate", "-v0"]
         return subprocess.run(command, cwd=PROJECT, env=os.environ | env, capture_output=True, text=True)
 
-    def triggers(self) -> list[str]:
+    def state(self) -> tuple[list[Any], int]:
         """The triggers of its database by table, and the number of times that the second migration was applied."""
-        query = TRIGGERS["sqlite" if self.url.startswith("sqlite") else "postgresql"]
-        process = self.run(READ.format(query=query), settings="arena_site.settings")
-        assert process.returncode == 0, process.stderr
-        return process.stdout.splitlines()
+        scheme, _, path = self.url.partition(":///")
+        with closing(sqlite3.connect(path) if scheme == "sqlite" else psycopg.connect(self.url)) as database:
+            triggers = database.execute(TRIGGERS["sqlite" if scheme == "sqlite" else "postgres"]).fetchall()
+            ((applied,),) = database.execute(APPLIED).fetchall()
+        return sorted(triggers), applied
 
 
-@pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseCopies]:
-    with DatabaseCopies(postgres_url(), tmp_path_factory.mktemp("server")) as copies:
-        yield copies
-
-
-@pytest.fixture(scope="module")
-def template(databases: DatabaseCopies) -> str:
-    """The name of a migrated PostgreSQL database."""
-    name = databases.fresh()
-    env = {"DATABASE_URL": databases.address(name), "SECRET_KEY": "only-for-tests"}
-    subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=os.environ | env, check=True)
-    return name
-
-
-def check_guards(later: LaterVersion, end: str) -> None:
-    """The guards stand after the migration that ends so, and after one that ends well."""
-    before = later.triggers()
-    assert len(before) > 100
-    process = later.run(SCRIPT, "migrate", "-v0")
-    assert process.returncode != 0
-    assert ENDS[end][1] in process.stderr
-    assert later.triggers() == before
-
-
-@pytest.mark.parametrize("end", chosen(["broken"], ["lock", "broken", "killed"]))
-def test_migration_of_sqlite_that_does_not_end_well_leaves_every_guard(
-    end: str, tmp_path: Path, migrated_file: Path
-) -> None:
+def test_migration_of_sqlite_that_does_not_end_well_leaves_every_guard(tmp_path: Path, migrated_file: Path) -> None:
     copies = DatabaseCopies("sqlite", tmp_path)
-    later = LaterVersion(copies.address(copies.fresh(str(migrated_file))), tmp_path, end)
-    check_guards(later, end)
-    if end == "broken":
-        (tmp_path / "later" / "migrations" / "0002_second.py").write_text(SECOND.format(end="pass"))
-        process = later.run(SCRIPT, "migrate", "-v0")
-        assert (process.returncode, process.stderr) == (0, "")
-        *triggers, applied = later.triggers()
-        assert (len(triggers) > 100, applied) == (True, "1")
+    later = LaterVersion(copies.address(copies.fresh(str(migrated_file))), tmp_path)
+    before = later.state()
+    assert len(before[0]) > 100
+    gave_up = later.migrate(locks=True)
+    assert (gave_up.returncode != 0, GAVE_UP in gave_up.stderr, later.state()) == (True, True, before)
+    assert later.migrate(end="killed").returncode == 9
+    assert later.state() == before
+    migrated = later.migrate()
+    assert (migrated.returncode, migrated.stderr) == (0, "")
+    assert later.state() == (before[0], 1)
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("end", ["lock", pytest.param("broken", marks=pytest.mark.thorough)])
-def test_migration_of_postgresql_that_does_not_end_well_leaves_every_guard(
-    end: str, tmp_path: Path, databases: DatabaseCopies, template: str
-) -> None:
-    later = LaterVersion(databases.address(databases.fresh(template)), tmp_path, end)
-    with ExitStack() as reader:
-        if end == "lock":
-            reads = reader.enter_context(psycopg.connect(later.url))
+def test_migration_of_postgresql_that_does_not_end_well_leaves_every_guard(tmp_path: Path) -> None:
+    with DatabaseCopies(postgres_url(), tmp_path) as copies:
+        url = copies.address(copies.fresh())
+        env = {"DATABASE_URL": url, "SECRET_KEY": "only-for-tests"}
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=PROJECT, env=os.environ | env, check=True)
+        later = LaterVersion(url, tmp_path)
+        before = later.state()
+        assert len(before[0]) > 100
+        with psycopg.connect(url) as reads:
             reads.execute("SELECT count(*) FROM scoring_leaderboard")  # and its transaction goes on
-        check_guards(later, end)
+            gave_up = later.migrate()
+        assert (gave_up.returncode != 0, GAVE_UP in gave_up.stderr, later.state()) == (True, True, before)
