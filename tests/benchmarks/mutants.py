@@ -114,11 +114,11 @@ MUTANTS = (
     Mutant(
         "filters: an answered task is public", "agents/letters.py",
         "return Q(status=Task.Status.ANSWERED) | (under_seal", "return (under_seal",
-        ("agents/test_envelopes.py", "season/test_sealed_answers.py"),
+        ("agents/test_envelopes.py", "season/test_two_worlds.py"),
     ),
     Mutant(
         "filters: no seal by the freeze", "agents/letters.py",
-        "sealed_until__gt=now())", "sealed_until__lt=now())", ("season/test_sealed_answers.py",),
+        "sealed_until__gt=now())", "sealed_until__lt=now())", ("season/test_two_worlds.py",),
     ),
     Mutant(
         "filters: any of several values is not heeded", "foundation/rest/filters.py",

@@ -72,7 +72,7 @@ def decisions(request: HttpRequest) -> HttpResponse:
         [DECIDED],
     )
     selection = listing.selection
-    rows = matching_decisions(Decision.objects.only(*LIST_COLUMNS), selection["q"])
+    rows = matching_decisions(with_seals(Decision.objects.only(*LIST_COLUMNS)), selection["q"])
     if selection["model"]:
         rows = rows.filter(agent__family=families[selection["model"]])
     if selection["cohort"]:
