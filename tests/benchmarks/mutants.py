@@ -114,7 +114,7 @@ MUTANTS = (
     Mutant(
         "filters: an answered task is public", "agents/letters.py",
         "return Q(status=Task.Status.ANSWERED) | (under_seal", "return (under_seal",
-        ("agents/test_envelopes.py", "season/test_two_worlds.py"),
+        ("agents/test_envelopes.py", "season/test_sealed_answers.py"),
     ),
     Mutant(
         "filters: no seal by the freeze", "agents/letters.py",

@@ -10,7 +10,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from django.urls import reverse
 
-from cohorts.forms import methodology_errors
+from cohorts.forms import MethodologyForm, methodology_errors
 from cohorts.methodologies.v3 import V3
 from cohorts.models import Methodology
 from tests.factories import AgentFactory, CohortFactory
@@ -99,15 +99,20 @@ def test_a_new_version_is_a_copy_whose_differences_are_seen_before_it_is_saved(a
         ("scoring", "[1]", "dictionary"),
     ],
 )
-def test_nonsense_is_refused_with_the_field_that_holds_it(
-    admin_client: Client, field: str, nonsense: str, message: str
-) -> None:
+def test_nonsense_is_refused_with_the_field_that_holds_it(field: str, nonsense: str, message: str) -> None:
+    form = MethodologyForm(initial=model_to_dict(Methodology.objects.current()))
+    posted = {name: form[name].value() for name in form.fields} | {"version": "v9", "published_at": ""}
+    assert MethodologyForm(posted).is_valid()
+    errors = MethodologyForm(posted | {field: nonsense}).errors
+    assert set(errors) == {field}
+    assert message in " ".join(errors[field])
+
+
+def test_page_saves_no_nonsense(admin_client: Client) -> None:
     path = reverse("admin:cohorts_methodology_add")
-    posted = filled_in(admin_client, path, **{"version": "v9", field: nonsense})
+    posted = filled_in(admin_client, path, version="v9", universe_size="0")
     for extra in ({}, {"_differences_seen": "1"}):
-        errors = admin_client.post(path, posted | extra).context["adminform"].form.errors
-        assert set(errors) == {field}
-        assert message in " ".join(errors[field])
+        assert set(admin_client.post(path, posted | extra).context["adminform"].form.errors) == {"universe_size"}
     assert not Methodology.objects.filter(version="v9").exists()
 
 

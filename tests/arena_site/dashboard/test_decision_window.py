@@ -11,11 +11,29 @@ from tests.answers import GPT
 from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import SUNDAY, run
 from tests.sandbox import Venue
+from tests.shared_rows import shared_rows_at_venue
 from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
 FREEZE = SUNDAY + timedelta(minutes=5)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+
+
+def start(venue: Venue) -> None:
+    with time_machine.travel(SUNDAY, tick=False):
+        venue.market("Will it rain?")
+        venue.start_first_cohort()
+
+
+def freeze(venue: Venue) -> None:
+    """The first decisions, of which one fails."""
+    venue.says(GPT, Failure(503), {"action": "HOLD"})
+    with time_machine.travel(SUNDAY, tick=False):
+        assert run("run_decisions", FREEZE)["failed"] == 1
+
+
+started = shared_rows_at_venue(start)
+frozen = shared_rows_at_venue(freeze, after=started, name="started")
 
 
 def asked_by_form(venue: Venue, at: datetime) -> int:
@@ -43,21 +61,20 @@ def asked_by_form(venue: Venue, at: datetime) -> int:
         (SUNDAY + 35 * DAY, 0),
     ],
 )
-def test_form_and_command_agree_on_a_week_whose_prices_are_frozen(venue: Venue, at: datetime, expected: int) -> None:
-    venue.market("Will it rain?")
-    venue.says(GPT, Failure(503), {"action": "HOLD"})
-    with time_machine.travel(SUNDAY, tick=False):
-        venue.start_first_cohort()
-        assert run("run_decisions", FREEZE)["failed"] == 1
+def test_form_and_command_agree_on_a_week_whose_prices_are_frozen(
+    frozen: tuple[Venue, None], venue: Venue, at: datetime, expected: int
+) -> None:
+    venue.as_left(frozen[0])
     with time_machine.travel(at, tick=False):
         by_command = run("run_decisions", at, dry_run=True)["asked"]
         assert (by_command, asked_by_form(venue, at)) == (expected, expected)
 
 
 @pytest.mark.parametrize("at", [SUNDAY, SUNDAY + DAY, SUNDAY + 2 * DAY, SUNDAY + 7 * DAY - MINUTE])
-def test_form_and_command_agree_on_a_week_without_frozen_prices(venue: Venue, at: datetime) -> None:
-    venue.market("Will it rain?")
-    venue.start_first_cohort()
+def test_form_and_command_agree_on_a_week_without_frozen_prices(
+    started: tuple[Venue, None], venue: Venue, at: datetime
+) -> None:
+    venue.as_left(started[0])
     with time_machine.travel(at, tick=False):
         by_command = run("run_decisions", at, dry_run=True)["asked"]
         if at >= SUNDAY + DAY:

@@ -10,19 +10,26 @@ from arena_site.models import AuditEntry
 from foundation.models import Run
 from tests.answers import GPT
 from tests.arena_site.dashboard.accounts import REASON, action_path, perform, sign_in
-from tests.commands import DECISION, SUNDAY, run
+from tests.commands import DECISION, run
 from tests.sandbox import Venue
+from tests.shared_rows import shared_rows_at_venue
 
 pytestmark = pytest.mark.django_db
 NOW = DECISION
 FORECASTS = DECISION + timedelta(hours=2)
 
 
-@pytest.fixture(autouse=True)
-def cohort(venue: Venue) -> None:
+def start(venue: Venue) -> None:
     venue.market("Will it rain?")
-    run("sync_markets", SUNDAY)
-    run("start_cohort", SUNDAY)
+    venue.start_first_cohort()
+
+
+started = shared_rows_at_venue(start)
+
+
+@pytest.fixture(autouse=True)
+def cohort(started: tuple[Venue, None], venue: Venue) -> None:
+    venue.as_left(started[0])
 
 
 def test_cap_that_is_set_stops_the_run_and_its_removal_lets_it_go_on(venue: Venue) -> None:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import time_machine
 from django.urls import reverse
 from django_q.models import Schedule
 
@@ -26,6 +27,7 @@ from tests.arena_site.dashboard.accounts import action_path, perform, sign_in
 from tests.commands import SUNDAY, run
 from tests.factories import WEEK
 from tests.sandbox import Venue
+from tests.shared_rows import shared_rows_at_venue
 from venue_sandbox.script import Failure
 
 pytestmark = pytest.mark.django_db
@@ -33,17 +35,24 @@ NOW = WEEK + timedelta(minutes=40)
 KEY = "sk-or-v1-0123456789abcdef"
 
 
+def play(venue: Venue) -> None:
+    """A cohort that may be asked, with schedules and a live worker."""
+    with time_machine.travel(NOW, tick=False):
+        venue.market("Will it rain?")
+        venue.start_first_cohort()
+        jobs.install()
+        Schedule.objects.update(next_run=NOW + timedelta(minutes=1))
+        Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=10))
+
+
+played = shared_rows_at_venue(play)
+
+
 @pytest.fixture
-def season(venue: Venue, settings: Any) -> Venue:
-    """A cohort that may be asked, with schedules, a live worker and no other trouble."""
-    settings.ARENA_LLM_TRANSPORT_RETRIES, settings.OPENROUTER_API_KEY = 0, KEY
-    settings.ARENA_ALERT_WEBHOOK = ""
-    venue.market("Will it rain?")
-    venue.start_first_cohort()
-    jobs.install()
-    Schedule.objects.update(next_run=NOW + timedelta(minutes=1))
-    Worker.objects.create(name="one", seen_at=NOW - timedelta(seconds=10))
-    return venue
+def season(played: tuple[Venue, None], venue: Venue, settings: Any) -> Venue:
+    """The venue of an arena without any trouble."""
+    settings.OPENROUTER_API_KEY, settings.ARENA_ALERT_WEBHOOK = KEY, ""
+    return venue.as_left(played[0])
 
 
 def problems() -> list[Occurrence]:
