@@ -211,13 +211,16 @@ def test_url_answers_tasks_and_is_told_what_was_wrong(
     assert "answered with HTTP status 302" in ran["reasons"][-1]
 
 
+NOBODY = "http://127.0.0.1:9/"
+
+
 @pytest.mark.parametrize(
     ("agent", "options", "why"),
     [
         ("x = 1", {}, "it needs a class that inherits from arena_agent.Agent"),
-        (HOSTILE, {"from": "2027-01-03", "to": "2027-01-10"}, "no week from 2027-01-03"),
-        (HOSTILE, {"to": "2026-03-08"}, "is not after --from"),
-        (HOSTILE, {"archive": Path("/nowhere")}, "there is no such archive"),
+        (NOBODY, {"from": "2027-01-03", "to": "2027-01-10"}, "no week from 2027-01-03"),
+        (NOBODY, {"to": "2026-03-08"}, "is not after --from"),
+        (NOBODY, {"archive": Path("/nowhere")}, "there is no such archive"),
     ],
 )
 def test_what_can_not_be_played_is_refused(
@@ -232,6 +235,6 @@ def test_forged_archive_is_refused(rehearse: Callable[..., CommandOutput], copy:
     archive = copy("whole")
     trades = archive / "csv" / "universe_entries.csv"
     trades.write_text(trades.read_text().replace("0.45", "0.46"))
-    ran = rehearse(HOSTILE, archive)
+    ran = rehearse(NOBODY, archive)
     assert ran.code == 2
     assert "not a sound archive" in ran.stderr
