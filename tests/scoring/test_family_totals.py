@@ -23,6 +23,7 @@ from scoring.services.retention import prune_snapshots
 from scoring.services.snapshots import delete_snapshots, record_snapshots
 from tests.factories import WEEK, AgentFactory, CohortFactory, SnapshotFactory
 from tests.scoring.reads import statements
+from tests.shared_rows import shared_rows
 from tests.threads import all_at_once
 
 pytestmark = pytest.mark.django_db
@@ -41,8 +42,7 @@ def take(agent: Agent, steps: Any, dice: random.Random) -> None:
         )
 
 
-@pytest.fixture
-def season() -> list[Agent]:
+def play() -> None:
     """Two cohorts of two families, the first one completed; snapshots with gaps."""
     dice = random.Random(5)
     completed, running = CohortFactory(started_at=WEEK), CohortFactory(started_at=WEEK + 6 * TEN)
@@ -52,6 +52,13 @@ def season() -> list[Agent]:
     over = WEEK + 11 * TEN + timedelta(minutes=3)
     Cohort.objects.filter(pk=completed.pk).update(status="completed", completed_at=over)
     renew_versions(Scope.COMPETITION)
+
+
+played = shared_rows(play)
+
+
+@pytest.fixture
+def season(played: None, db: None) -> list[Agent]:
     return attach_competition(Agent.objects.order_by("pk"))
 
 

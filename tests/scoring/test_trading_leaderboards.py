@@ -37,6 +37,7 @@ from tests.factories import (
 )
 from tests.lazy_modules import stats
 from tests.scoring.reads import statements
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 SETTLED = WEEK + timedelta(days=30)
@@ -58,9 +59,11 @@ def lose(agent: Agent, amount: str) -> None:
     resolve(market, "NO")
 
 
-@pytest.fixture
-def ada() -> Agent:
-    """Bets 2,500 on YES at 0.40 (confidence 1, won), 750 on NO at 0.60 (0.4, lost), 337.50 at 0.25 (0.2, cancelled)."""
+def play() -> int:
+    """An agent that bet 2,500 on YES at 0.40 (confidence 1, won), 750 on NO at 0.60 (0.4, lost), and 337.50 at 0.25.
+
+    The last market, on which its confidence was 0.2, was cancelled.
+    """
     ada = AgentFactory()
     sure, doubted, void = MarketFactory(), MarketFactory(), MarketFactory(prices={"A": "0.25", "B": "0.75"})
     bet(ada, sure, "YES", "2500.00")
@@ -70,7 +73,15 @@ def ada() -> Agent:
     resolve(doubted, "YES")
     resolve(void, None)
     compute_scores(at=SETTLED)
-    return ada
+    return ada.pk
+
+
+season = shared_rows(play)
+
+
+@pytest.fixture
+def ada(season: int, db: None) -> Agent:
+    return Agent.objects.select_related("family").get(pk=season)
 
 
 def test_scores_by_hand(ada: Agent) -> None:

@@ -1,6 +1,7 @@
 """Luck and risk by hand: drawdowns, volatility and simulated bettors."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from tests.factories import (
     resolve,
 )
 from tests.markup import get_page, table_rows, visible_text
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
 SETTLED = WEEK + timedelta(days=30)
@@ -120,9 +122,7 @@ def play(cohorts: int) -> None:
     compute_scores(at=WEEK + timedelta(weeks=12))
 
 
-@pytest.fixture
-def season() -> None:
-    play(cohorts=10)
+season = shared_rows(partial(play, cohorts=10))
 
 
 def test_page_makes_no_claim_on_luck_below_ten_events(client: Client) -> None:

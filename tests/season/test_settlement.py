@@ -1,5 +1,6 @@
 """Settlement through its command: what ends a market, what it pays, and when a cohort is over."""
 
+import json
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,11 +18,14 @@ from foundation.services.alerts import acknowledge_alerts
 from markets.models import Market, Universe
 from markets.services.universes import freeze_universe
 from markets.sources import registry as clients
+from markets.sources.base import Unresolved
+from markets.sources.polymarket import Gamma
 from scoring.models import BrierScore, Leaderboard, Snapshot
 from tests.answers import GEMINI, GPT, GROK, HOLD, bet, sell
 from tests.commands import DECISION, SUNDAY, run
 from tests.factories import bet as record_bet
 from tests.factories import chain_all, line_up
+from tests.markets.test_polymarket import row as venue_market
 from tests.sandbox import Venue
 from tests.shared_rows import shared_rows_at_venue
 from venue_sandbox.prompt import ModelRequest
@@ -31,6 +35,7 @@ pytestmark = [pytest.mark.usefixtures("retries_without_waits"), pytest.mark.slow
 WEEK, DAY, TEN = timedelta(weeks=1), timedelta(days=1), timedelta(minutes=10)
 RAIN, CUP, RACE = "Will it rain?", "Lakers or Celtics?", "Who wins the race?"
 ENDS = SUNDAY + 5 * WEEK
+NOWHERE = "http://127.0.0.1:9"
 
 
 def open_season(venue: Venue) -> None:
@@ -245,9 +250,15 @@ def test_crash_between_payout_and_score_loses_no_score(holding: Venue) -> None:
         (("0.0000007842500548718540444181103088163532", "0.9999992157499451281459555818896911836468"), "resolved"),
     ],
 )
-def test_anything_but_the_documented_end_waits(holding: Venue, prices: tuple[str, str], status: str | None) -> None:
+def test_anything_but_the_documented_end_is_none(prices: tuple[str, str], status: str | None) -> None:
     """Nothing looks decisive by price alone."""
-    holding.close(RAIN, *prices, status=status)
+    closed = venue_market(closed=True, outcomePrices=json.dumps(prices), umaResolutionStatus=status)
+    with Gamma(NOWHERE) as gamma:
+        assert isinstance(gamma.resolution(closed), Unresolved)
+
+
+def test_market_without_the_documented_end_waits(holding: Venue) -> None:
+    holding.close(RAIN, "1", "0", status="disputed")
     ran = run("check_resolutions", SUNDAY + DAY)
     assert (ran.code, ran["resolved"], ran["cancelled"], ran["waiting"]) == (0, 0, 0, 1)
     assert (market().status, position("YES").status) == ("closed", "open")
