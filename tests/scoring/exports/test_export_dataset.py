@@ -19,6 +19,7 @@ from scoring.exports.dictionary import KINDS
 from scoring.exports.encoding import CSV_PARSERS, csv_text
 from scoring.exports.tables import TABLES
 from scoring.exports.verification.verifier import verify_archive
+from scoring.management.commands.export_dataset import window_bound
 from scoring.models import Snapshot
 from tests.commands import run
 from tests.factories import (
@@ -141,13 +142,13 @@ def test_same_contents_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_release_has_the_parameters_that_it_honours(tmp_path: Path, format: str) -> None:
+def test_release_has_the_parameters_that_it_honours(tmp_path: Path) -> None:
     release = ReleaseFactory(supported_parameters=["seed", "temperature"])
     unknown = ReleaseFactory(family=release.family, supported_parameters=None, effective_from=WEEK - timedelta(days=1))
-    assert run("export_dataset", WEEK, out=tmp_path / "a", format=(format,)).code == 0
-    honoured = {row["id"]: row["supported_parameters"] for row in table_rows(tmp_path / "a", "releases", format)}
-    assert (honoured[release.pk], honoured[unknown.pk]) == (["seed", "temperature"], None)
+    assert run("export_dataset", WEEK, out=tmp_path / "a", format=("csv", "parquet")).code == 0
+    for format in ("csv", "parquet"):
+        honoured = {row["id"]: row["supported_parameters"] for row in table_rows(tmp_path / "a", "releases", format)}
+        assert (honoured[release.pk], honoured[unknown.pk]) == (["seed", "temperature"], None)
 
 
 def test_archive_of_an_empty_arena_verifies(tmp_path: Path) -> None:
@@ -202,22 +203,17 @@ def rows_around_midnight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end"),
+    ("text", "hour"),
     [
-        ("2026-03-15", "2026-03-16"),
-        ("2026-03-15T00:00:00Z", "2026-03-16T00:00:00Z"),
-        ("2026-03-15T00:00:00.000+00:00", "2026-03-16"),
-        ("2026-03-15T02:00:00+02:00", "2026-03-15T19:00:00-05:00"),
+        ("2026-03-15", 0),
+        ("2026-03-15T00:00:00Z", 0),
+        ("2026-03-15T00:00:00.000+00:00", 0),
+        ("2026-03-15T02:00:00+02:00", 0),
+        ("2026-03-15T18:00:00-05:00", 23),
     ],
 )
-def test_window_of_a_day_holds_that_day_whatever_the_form_of_its_bounds(
-    rows_around_midnight: None, tmp_path: Path, start: str, end: str
-) -> None:
-    assert run("export_dataset", None, "--out", tmp_path / "d", "--from", start, "--to", end).code == 0
-    assert [row["taken_at"] for row in table_rows(tmp_path / "d", "snapshots")] == [
-        "2026-03-15T00:00:00.000000Z",
-        "2026-03-15T23:50:00.000000Z",
-    ]
+def test_bound_of_a_window_has_any_form(text: str, hour: int) -> None:
+    assert window_bound(text) == datetime(2026, 3, 15, hour, tzinfo=UTC)
 
 
 def test_sunday_midnight_belongs_to_the_window_of_the_new_week_only(rows_around_midnight: None, tmp_path: Path) -> None:
@@ -234,10 +230,15 @@ def test_sunday_midnight_belongs_to_the_window_of_the_new_week_only(rows_around_
         assert max(row[time] for row in old) < "2026-03-15T00:00:00.000000Z" <= min(row[time] for row in new)
 
 
-def test_day_option_is_a_window_of_24_hours(rows_around_midnight: None, tmp_path: Path) -> None:
-    assert run("export_dataset", None, "--out", tmp_path / "d", "--day", "2026-03-15").code == 0
-    assert len(table_rows(tmp_path / "d", "snapshots")) == 2
-    assert not [line for line in verify_archive(tmp_path / "d").violations if "outside the window" in line]
+def test_day_is_a_window_of_24_hours(rows_around_midnight: None, tmp_path: Path) -> None:
+    window = ("--from", "2026-03-15T02:00:00+02:00", "--to", "2026-03-16")
+    for name, options in (("day", ("--day", "2026-03-15")), ("window", window)):
+        assert run("export_dataset", None, "--out", tmp_path / name, *options).code == 0
+        assert [row["taken_at"] for row in table_rows(tmp_path / name, "snapshots")] == [
+            "2026-03-15T00:00:00.000000Z",
+            "2026-03-15T23:50:00.000000Z",
+        ]
+    assert not [line for line in verify_archive(tmp_path / "day").violations if "outside the window" in line]
 
 
 def test_bound_without_a_time_zone_is_refused(tmp_path: Path) -> None:
