@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 import arena_agent
+from arena_agent.answering import Answerer
 from arena_agent.blocks import UnreadableBlock, read_portfolio, read_questions
 from arena_agent.checking import sample_lines
 from arena_agent.cli import main
+from arena_agent.loading import UnusableAgent, load_agent
+from arena_agent.worker import AgentCard, read_task
 
 COLUMNS = '["question_id", "question", "rules", "exclusive", "options", "prices", "closes"]'
 HEAD = "from arena_agent import Agent, Bet, Forecast, Sell\n\nclass Own(Agent):\n    name = 'own'\n"
@@ -49,7 +52,7 @@ def test_init_writes_an_agent_that_passes_the_check(
     assert "File exists" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["true", "Agent", "bet", "class"])
+@pytest.mark.parametrize("name", ["bet", "class"])
 def test_init_makes_a_class_beside_the_names_of_the_language_and_the_kit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -81,8 +84,6 @@ BROKEN = {
     # what the agent does: (its body, a part of the fault)
     "raises": ("def forecast(self, question): return 1 / 0", "question 88: ZeroDivisionError: division by zero"),
     "raises out of line": ("async def forecast(self, question): raise OSError('gone')", "question 88: OSError: gone"),
-    "leaves": ("def forecast(self, question): raise SystemExit(7)", "the agent's process ended with code 7"),
-    "kills itself": ("def forecast(self, question): __import__('os')._exit(9)", "ended with code 9"),
     "sums to 1.5": (
         "def forecast(self, question): return dict.fromkeys(question.options, 1.5 / len(question.options))",
         "sum to 1.5, not 1",
@@ -101,8 +102,22 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_fault_of_an_agent_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+def test_fault_of_an_answer_is_named(tmp_path: Path, name: str) -> None:
     body, fault = BROKEN[name]
+    agent = load_agent(agent_file(tmp_path, body))
+    tasks = filter(lambda task: AgentCard.of(agent).plays(task.blocks), map(read_task, sample_lines()))
+    assert fault in Answerer(agent).answer(next(tasks)).faults[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        BROKEN["raises"],
+        ("def forecast(self, question): raise SystemExit(7)", "the agent's process ended with code 7"),
+        ("def forecast(self, question): __import__('os')._exit(9)", "ended with code 9"),
+    ],
+)
+def test_fault_of_an_agent_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str], body: str, fault: str) -> None:
     code, summary = checked(capfd, agent_file(tmp_path, body))
     assert (code, summary["ok"]) == (1, False)
     assert fault in summary["tasks"][0]["faults"][0]
@@ -135,12 +150,20 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_file_without_a_usable_agent_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+def test_file_without_a_usable_agent_is_refused(tmp_path: Path, name: str) -> None:
     text, message = UNUSABLE[name]
     path = tmp_path / "own.py"
     if text is not None:
         path.write_text(text)
-    assert main(["check", str(path)]) == 2
+    with pytest.raises(UnusableAgent) as refused:
+        load_agent(str(path))
+    assert message in str(refused.value)
+
+
+def test_command_names_what_makes_a_file_unusable(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text, message = UNUSABLE["raises"]
+    (tmp_path / "own.py").write_text(text)
+    assert main(["check", str(tmp_path / "own.py")]) == 2
     assert message in capfd.readouterr().err
 
 

@@ -49,13 +49,15 @@ def chat(arena: ScriptedArena, home: Path, *calls: tuple[str, dict[str, Any]]) -
     return asyncio.run(talk())
 
 
-def test_chat_ends_in_a_receipt(arena: ScriptedArena, tmp_path: Path) -> None:
+def test_chat_ends_in_a_receipt_or_a_sentence(arena: ScriptedArena, tmp_path: Path) -> None:
     answer = json.dumps({"forecasts": [FORECAST, {"question_id": "89", "probabilities": {"YES": 2, "NO": 0}}]})
-    tools, prompt, tasks, task, checked, submitted, receipts, board, closed = chat(
+    tools, prompt, tasks, task, checked, refused, prose, submitted, receipts, board, closed = chat(
         arena, tmp_path / "home",
         ("tasks", {}),
         ("task", {"task": "batch-1"}),
         ("check", {"task": "batch-1", "answer": answer}),
+        ("submit", {"task": "batch-1", "answer": {"forecasts": [{"question_id": "88", "probabilities": {}}]}}),
+        ("submit", {"task": "agent-1-universe-1", "answer": "I would rather not."}),
         ("submit", {"task": "batch-1", "answer": {"forecasts": [FORECAST]}}),
         ("receipts", {}),
         ("board", {"track": "closed"}),
@@ -70,19 +72,11 @@ def test_chat_ends_in_a_receipt(arena: ScriptedArena, tmp_path: Path) -> None:
         1,
         'question 89: "YES" is given 2, which is outside [0, 1]',
     )
+    assert 'question 88: "Alpha" has no probability' in refused
+    assert "no JSON object in the answer" in prose
+    assert arena.posts == 1
     assert submitted["receipt"]["body"]["sequence"] == 1
     assert json.loads(arena.answers["batch=1"][0][1])["forecasts"][0]["probabilities"] == FORECAST["probabilities"]
     assert receipts["result"] == [submitted["receipt"]]
     assert board["result"] == [{"forecaster": "market"}]
     assert "no task batch-1 is open now; open are: agent-1-universe-1" in closed
-
-
-def test_answer_that_the_arena_would_refuse_is_a_sentence(arena: ScriptedArena, tmp_path: Path) -> None:
-    *_, refused, prose = chat(
-        arena, tmp_path / "home",
-        ("submit", {"task": "batch-1", "answer": {"forecasts": [{"question_id": "88", "probabilities": {}}]}}),
-        ("submit", {"task": "agent-1-universe-1", "answer": "I would rather not."}),
-    )  # fmt: skip
-    assert 'question 88: "Alpha" has no probability' in refused
-    assert "no JSON object in the answer" in prose
-    assert arena.answers == {}

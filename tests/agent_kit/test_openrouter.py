@@ -14,6 +14,7 @@ from arena_agent.answering import Answerer
 from arena_agent.checking import sample_lines
 from arena_agent.loading import load_agent
 from arena_agent.objects import ArenaTask
+from arena_agent.worker import read_task
 from cohorts.forecast_rules import ForecastRules
 from cohorts.methodologies import v3
 from tests.agent_kit.test_check import agent_file, checked
@@ -79,20 +80,28 @@ def test_model_is_asked_with_the_arenas_prompts_and_its_answer_taken(
 @pytest.mark.parametrize(
     ("response", "fault"),
     [
-        (Response('{"error": {"message": "no credit on sk-secret"}}', 402), "GatewayError: 402"),
         (Response('{"choices": []}'), "answers what no gateway would"),
         (Response("<html>"), "answers what no gateway would"),
         (Response('{"choices": [{"message": {"content": ""}}]}'), "openai/gpt-5.2 said nothing"),
         (Response('{"choices": [{"message": {"content": "I can not."}}]}'), "no JSON object in the answer"),
     ],
 )
-def test_gateway_without_an_answer_is_a_fault_without_the_key(
-    gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str], response: Response, fault: str
+def test_gateway_without_an_answer_is_a_fault(
+    gateway: HTTPServer, tmp_path: Path, response: Response, fault: str
 ) -> None:
+    gateway.expect_request("/api/v1/chat/completions").respond_with_response(response)
+    answerer = Answerer(load_agent(agent_file(tmp_path, BODY, HEAD)))
+    assert fault in answerer.answer(read_task(sample_lines()[0])).faults[0]
+
+
+def test_fault_of_the_gateway_is_named_without_the_key(
+    gateway: HTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    response = Response('{"error": {"message": "no credit on sk-secret"}}', 402)
     gateway.expect_request("/api/v1/chat/completions").respond_with_response(response)
     code, summary = checked(capfd, agent_file(tmp_path, BODY, HEAD))
     assert code == 1
-    assert fault in summary["tasks"][0]["faults"][0]
+    assert "GatewayError: 402" in summary["tasks"][0]["faults"][0]
     assert "sk-secret" not in json.dumps(summary)
 
 

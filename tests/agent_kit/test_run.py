@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from arena_agent import live
+from arena_agent import api, live
 from arena_agent.arena_api import Arena, ArenaUnavailable
 from arena_agent.cli import main
 from tests.agent_kit.scripted_arena import QUESTIONS, TOKEN, ScriptedArena
@@ -475,7 +475,7 @@ def test_endless_answer_ends(server: HTTPServer, tmp_path: Path, capfd: pytest.C
 
 def test_answer_that_trickles_ends(server: HTTPServer) -> None:
     def trickle(request: Request) -> Response:
-        return Response((time.sleep(0.05) or b" " for _ in range(200)), 200, content_type="application/json")
+        return Response((time.sleep(0.05) or b" " for _ in range(20)), 200, content_type="application/json")
 
     server.expect_request("/api/v1/submissions/open/").respond_with_handler(trickle)
     with Arena(server.url_for(""), TOKEN, timeout=0.3) as arena, pytest.raises(ArenaUnavailable, match="does not end"):
@@ -569,7 +569,7 @@ def test_address_that_leads_nowhere_is_refused(
     code: int,
     message: str,
 ) -> None:
-    monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(api, "PATIENCE_SECONDS", 0.05)
     assert main(["run", agent_file(tmp_path, EVEN), "--once", *(["--url", url] if url else [])]) == code
     assert message in capfd.readouterr().err
 
