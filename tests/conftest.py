@@ -40,6 +40,8 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+ORACLES = "tests/forecast_rank/metrics/"
+
 
 @pytest.fixture(autouse=True)
 def _empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +181,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return (*waits, item.path, layers_of_rows(item))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives a worker whole files, and one of them the folder whose oracles (scikit-learn, statsmodels) load long."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileOrFolderScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return ORACLES if nodeid.startswith(ORACLES) else super()._split_scope(nodeid)
+
+    return FileOrFolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

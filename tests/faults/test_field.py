@@ -50,7 +50,7 @@ TESTS_OF_FAILURES = (
     "test_one_unusable_row_of_each_kind_costs_no_other_row",
     "test_absurd_or_missing_price_never_collapses_the_value",
     "test_closed_position_keeps_its_value_is_shown_as_awaiting_and_can_not_be_sold",
-    "test_anything_but_the_documented_end_waits",
+    "test_anything_but_the_documented_end_is_none",
     "test_winner_is_found_by_token_when_outcomes_change_places",
     "test_malformed_answer_is_asked_again_with_the_reason_and_both_are_paid",
     "test_date_filter_covers_the_day_in_every_format",
