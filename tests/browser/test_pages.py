@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.urls import URLPattern
 
-from arena_site.pages.urls import urlpatterns
 from tests.browser.visitor import THEMES, WIDTHS, Visitor
 from tests.season.places import FOREIGN, LAYOUTS, NAMES, STATUS, Places
 from tests.selection import chosen
@@ -48,6 +45,19 @@ EXTREMES = (
 """Pages that would break a rule first."""
 
 
+LISTS = {
+    "markets", "questions", "decisions", "trades", "universe", "universe’s entry", "search",
+    "API documentation",
+}  # fmt: skip
+"""Pages of many rows, which may be as long as their rows."""
+PHONE_WIDTH, MOST_HEIGHT = 390, 6_000
+SMALL_TEXTS = """() => [...document.querySelectorAll("svg text")].filter(text => {
+  const matrix = text.getScreenCTM();
+  if (!matrix || !text.textContent.trim() || !text.checkVisibility()) return false;
+  return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.b, matrix.d) < 10.95;
+}).map(text => text.textContent.trim())"""
+
+
 @pytest.mark.parametrize("name", chosen((*LAYOUTS, *EXTREMES), NAMES))
 def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visitor: Visitor, places: Places) -> None:
     visitor.go(places[name], status=STATUS.get(name, 200))
@@ -57,6 +67,11 @@ def test_a_page_keeps_the_rules_at_each_width_and_in_both_themes(name: str, visi
             visitor.resize(width, theme)
             visitor.settle()
             wide[theme, width] = visitor.too_wide()
+    visitor.resize(PHONE_WIDTH, "light")
+    visitor.settle()
+    if name not in LISTS:
+        assert visitor.page.evaluate("document.documentElement.scrollHeight") <= MOST_HEIGHT
+    assert visitor.page.evaluate(SMALL_TEXTS) == []
     assert not visitor.faults, "\n".join(visitor.faults)
     if name not in FOREIGN:
         assert {look: page_faults for look, page_faults in wide.items() if page_faults} == {}
@@ -90,29 +105,6 @@ def well_formed(body: dict[str, Any]) -> None:
     assert NOT_VALUES.findall(re.sub(r"\{\{ 7(\|add:7 \}\}|…)", "", body["text"])) == []
 
 
-LISTS = {
-    "markets", "questions", "decisions", "trades", "universe", "universe’s entry", "search",
-    "API documentation",
-}  # fmt: skip
-"""Pages of many rows, which may be as long as their rows."""
-PHONE_WIDTH, MOST_HEIGHT = 390, 6_000
-SMALL_TEXTS = """() => [...document.querySelectorAll("svg text")].filter(text => {
-  const matrix = text.getScreenCTM();
-  if (!matrix || !text.textContent.trim() || !text.checkVisibility()) return false;
-  return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.b, matrix.d) < 10.95;
-}).map(text => text.textContent.trim())"""
-
-
-@pytest.mark.parametrize("name", chosen(LAYOUTS, NAMES))
-def test_on_a_phone_pages_end_and_texts_of_charts_can_be_read(name: str, visitor: Visitor, places: Places) -> None:
-    visitor.resize(PHONE_WIDTH, "light")
-    visitor.go(places[name], status=STATUS.get(name, 200))
-    visitor.settle()
-    if name not in LISTS:
-        assert visitor.page.evaluate("document.documentElement.scrollHeight") <= MOST_HEIGHT
-    assert visitor.page.evaluate(SMALL_TEXTS) == []
-
-
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (PHONE_WIDTH, 844)])
 def test_front_page_shows_answer_picture_and_table_on_its_first_screen(
     width: int, height: int, visitor: Visitor, places: Places
@@ -125,66 +117,6 @@ def test_front_page_shows_answer_picture_and_table_on_its_first_screen(
     places_on_page = [visitor.page.locator(part).evaluate_all(tops)[0] for part in parts]
     assert 0 < places_on_page[0] < places_on_page[1] <= max(places_on_page[1:]) < height
     assert [visitor.page.locator(f"{part} a").count() > 0 for part in (".lines", ".intervals")] == [True, True]
-
-
-def test_no_page_of_a_demo_shows_the_date_of_the_clock(visitor: Visitor, places: Places) -> None:
-    today = datetime.now(UTC)
-    dates = re.compile(rf"\b{today:%-d} {today:%b}[a-z]* {today:%Y}|\b(?:[5-9]|\d\d+) weeks old|paused since")
-    shown = {}
-    for name in set(NAMES) - FOREIGN:
-        text = visitor.context.request.get(places[name]).text()
-        words = re.sub(r"Measured on [^.]*? by", "", re.sub(r"<[^>]*>", "", text))  # the day of a simulation
-        if found := dates.findall(words):
-            shown[name] = found
-    assert shown == {}
-
-
-def test_no_kind_of_page_is_left_out(places: Places) -> None:
-    visited = [path.partition("?")[0].removeprefix("/") for path in places.paths.values()]
-    pages = [p for p in urlpatterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
-    left_out = [str(p.pattern) for p in pages if not any(p.resolve(path) for path in visited)]
-    assert left_out == []
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "holds"),
-    [
-        ("/feeds/decisions.atom", "application/atom+xml", "<entry>"),
-        ("/feeds/resolutions.atom", "application/atom+xml", "<entry>"),
-        ("/sitemap.xml", "application/xml", "<sitemap>"),
-        ("/robots.txt", "text/plain", "Sitemap:"),
-        ("/og/forecasts.png", "image/png", "PNG"),
-    ],
-)
-def test_files_for_machines_have_their_content_type(visitor: Visitor, path: str, kind: str, holds: str) -> None:
-    answer = visitor.context.request.get(path)
-    assert answer.status == 200
-    assert answer.headers["content-type"].startswith(kind)
-    assert holds in answer.body().decode(errors="ignore")
-
-
-MACHINES = (
-    ".zip",
-    "<path:name>",
-    "<path:file>",
-    "kit/simple/",
-    "kit/simple/<str:name>/",
-    "kit/wheels/<str:file>",
-    ".xml",
-    ".txt",
-    "healthz",
-    "readyz",
-    "metrics",
-    ".<str:extension>",
-    ".<slug:extension>",
-    "charts/<slug:chart>/",
-    ".csv",
-    ".json",
-    ".atom",
-    ".rss",
-    "feed/",
-)
-"""Ends of addresses that no person reads as a page, or of which one is read for all."""
 
 
 def test_no_column_of_a_table_is_cut_off_on_a_desktop(visitor: Visitor, places: Places) -> None:

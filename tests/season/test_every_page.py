@@ -3,13 +3,16 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import pytest
+from django.urls import URLPattern
 from selectolax.lexbor import LexborHTMLParser
 
+from arena_site.pages.urls import urlpatterns
 from tests.markup import element, elements, links, visible_text
 from tests.season.places import FIXED, FOREIGN, NAMES, STATUS, Places
 from tests.season.running_site import Site
@@ -32,6 +35,12 @@ WITHOUT_JSON = {
     "datasets", "kit",
 }  # fmt: skip
 """Pages of prose, of files and of forms, of which the API has nothing."""
+MACHINES = (
+    ".zip", "<path:name>", "<path:file>", "kit/simple/", "kit/simple/<str:name>/", "kit/wheels/<str:file>", ".xml",
+    ".txt", "healthz", "readyz", "metrics", ".<str:extension>", ".<slug:extension>", "charts/<slug:chart>/", ".csv",
+    ".json", ".atom", ".rss", "feed/",
+)  # fmt: skip
+"""Ends of addresses that no person reads as a page, or of which one is read for all."""
 WRONG_FORMS = {
     "an identifier": re.compile(r"\b\w+_\w+\b|\b[a-z_]+:\d|\b[0-9a-f]{12,}\b|\b[a-z-]+/[a-z]+-[0-9]"),
     "a negative zero": re.compile(r"[-−]\$?0(\.0+)?(?![\d.])"),
@@ -156,3 +165,39 @@ def test_no_link_leads_nowhere(name: str, pages: Any, season: SeasonApi) -> None
     targets = {urljoin(page.address, link).partition("#")[0] for link in links(page.html, "main [href]")}
     own = sorted(target for target in targets if target.startswith(str(season.client.base_url)))
     assert {target: status for target in own if (status := season.status(target)) != 200} == {}
+
+
+def test_no_page_of_a_demo_shows_the_date_of_the_clock(pages: Any) -> None:
+    today = datetime.now(UTC)
+    dates = re.compile(rf"\b{today:%-d} {today:%b}[a-z]* {today:%Y}|\b(?:[5-9]|\d\d+) weeks old|paused since")
+    shown = {}
+    for name in OURS:
+        words = re.sub(r"<[^>]*>", "", pages(name).markup)
+        words = re.sub(r"Measured on [^.]*? by", "", words)  # the day of a simulation
+        if found := dates.findall(words):
+            shown[name] = found
+    assert shown == {}
+
+
+def test_no_kind_of_page_is_left_out(site: Site) -> None:
+    visited = [path.partition("?")[0].removeprefix("/") for path in Places.of(site).paths.values()]
+    kinds = [p for p in urlpatterns if isinstance(p, URLPattern) and not str(p.pattern).endswith(MACHINES)]
+    left_out = [str(p.pattern) for p in kinds if not any(p.resolve(path) for path in visited)]
+    assert left_out == []
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "holds"),
+    [
+        ("/feeds/decisions.atom", "application/atom+xml", "<entry>"),
+        ("/feeds/resolutions.atom", "application/atom+xml", "<entry>"),
+        ("/sitemap.xml", "application/xml", "<sitemap>"),
+        ("/robots.txt", "text/plain", "Sitemap:"),
+        ("/og/forecasts.png", "image/png", "PNG"),
+    ],
+)
+def test_files_for_machines_have_their_content_type(season: SeasonApi, path: str, kind: str, holds: str) -> None:
+    answer = season.client.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(kind)
+    assert holds in answer.content.decode(errors="ignore")
