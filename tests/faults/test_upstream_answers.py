@@ -114,13 +114,13 @@ def test_outcomes_of_answers_decide_the_decision(
     ]
 
 
-def test_failure_of_a_request_stops_no_other_model_and_is_named_for_each(opened: Venue, settings: Any) -> None:
+def test_failure_of_a_request_stops_no_other_and_is_named_for_each(opened: Venue, settings: Any) -> None:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     with faulty(FAULTS["resets the connection"]) as upstream:
         settings.OPENROUTER_BASE_URL = upstream.url
-        ran = run("run_decisions", DECISION)
-    assert (ran.code, ran["asked"], ran["failed"], upstream.requests) == (1, 7, 7, 7)
-    assert len(ran.stderr.strip().splitlines()) == 7
+        ran = run("run_forecasts", DECISION)
+    assert (ran.code, ran["asked"], ran["failed"], upstream.requests) == (1, 14, 14, 14)
+    assert len(ran.stderr.strip().splitlines()) == 14
 
 
 def test_error_of_the_account_ends_the_run_and_the_next_one_asks_everybody(opened: Venue, settings: Any) -> None:
