@@ -94,5 +94,5 @@ def test_no_address_brings_a_key_back(is_encoded: list[bool]) -> None:
 @pytest.mark.parametrize("unit", ["\\", "\\u005c", "u005c\\", "%25", "%", '\\"', "sk-", '"user_id":"'])
 def test_hostile_text_takes_linear_time(unit: str) -> None:
     started_at = time.monotonic()
-    redact(unit * (1_000_000 // len(unit)))
-    assert time.monotonic() - started_at < 10
+    redact(unit * (300_000 // len(unit)))
+    assert time.monotonic() - started_at < 3

@@ -14,8 +14,10 @@ from foundation.admin.readonly import periods
 from foundation.models import Run
 from markets.models import Market, Question
 from tests.factories import MarketFactory, ask, play_week
+from tests.shared_rows import shared_rows
 
 pytestmark = pytest.mark.django_db
+week = shared_rows(play_week)
 
 INSTANTS = [
     datetime(2025, 12, 31, 23, 59, 59, 999999, UTC),
@@ -68,8 +70,7 @@ def queries_of(client: Client, path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["decision", "elicitation"])
-def test_the_count_of_a_list_is_bounded_and_sums_no_costs(admin_client: Client, name: str) -> None:
-    play_week()
+def test_the_count_of_a_list_is_bounded_and_sums_no_costs(week: Any, admin_client: Client, name: str) -> None:
     sql = queries_of(admin_client, reverse(f"admin:agents_{name}_changelist"))
     (count,) = [query for query in sql if query.startswith("SELECT COUNT(") and f'"agents_{name}"' in query]
     assert "LIMIT" in count
@@ -77,8 +78,7 @@ def test_the_count_of_a_list_is_bounded_and_sums_no_costs(admin_client: Client, 
     assert [query for query in sql if "datetime_trunc" in query.lower()] == []
 
 
-def test_filter_values_come_from_the_smaller_table(admin_client: Client) -> None:
-    play_week()
+def test_filter_values_come_from_the_smaller_table(week: Any, admin_client: Client) -> None:
     entry = ask(Question.objects.earliest("pk"), {"gpt-5.1": [0.6, 0.4]}, arm="blind")
     path = reverse("admin:agents_forecast_changelist")
     assert not any(query.startswith('SELECT DISTINCT "agents_forecast"') for query in queries_of(admin_client, path))
@@ -89,8 +89,7 @@ def test_filter_values_come_from_the_smaller_table(admin_client: Client) -> None
     assert entry.question_id in {forecast.question_id for forecast in result_list}
 
 
-def test_the_page_of_an_elicitation_loads_its_family_once(admin_client: Client) -> None:
-    play_week()
+def test_the_page_of_an_elicitation_loads_its_family_once(week: Any, admin_client: Client) -> None:
     forecast = Forecast.objects.latest("pk")
     sql = queries_of(admin_client, reverse("admin:agents_elicitation_change", args=[forecast.elicitation_id]))
     assert len([query for query in sql if 'FROM "agents_family"' in query]) == 1

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.models import ModelCall, Release
+from agents.models import Agent, Decision, ModelCall, Release
+from agents.services.model_calls import request_parameters
 from cohorts.models import Methodology
 from foundation.models import Alert
 from tests.answers import GPT, HOLD
@@ -19,7 +20,6 @@ ONE = {"family": "gpt-5.1"}
 WEEK = timedelta(weeks=1)
 DATED, LATER = f"{GPT}-2025-12-11", f"{GPT}-2026-03-20"
 CUT = ModelAnswer(None, finish_reason="length")
-REQUEST = {"max_tokens", "temperature", "reasoning", "response_format", "provider"}
 
 
 def open_season(venue: Venue) -> None:
@@ -62,16 +62,22 @@ def test_release_is_sent_what_it_honours(
     opened: Venue, supported: list[str] | None, parameters: dict[str, Any]
 ) -> None:
     say(supported_parameters=supported)
-    assert run("run_decisions", DECISION, **ONE)["completed"] == 1
-    (prompt,) = opened.asked
-    body = {name: value for name, value in prompt.body.items() if name in REQUEST}
-    assert ModelCall.objects.get().parameters == body
+    agent = Agent.objects.get(model_id=GPT)
+    body = request_parameters(Decision(agent=agent, cohort=agent.cohort), max_tokens=16_000)
     if "response_format" in body:
         schema = body["response_format"]["json_schema"]
         assert (body["response_format"]["type"], schema["strict"]) == ("json_schema", True)
         assert schema["schema"]["required"] == ["action", "bets", "sells", "reasoning"]
         body["response_format"] = schema["name"]
     assert body == parameters
+
+
+def test_parameters_of_a_request_are_sent_and_stored(opened: Venue) -> None:
+    assert run("run_decisions", DECISION, **ONE)["completed"] == 1
+    (prompt,) = opened.asked
+    assert ModelCall.objects.get().parameters == ALL
+    assert {name: prompt.body[name] for name in ALL} == ALL
+    assert "response_format" not in prompt.body
 
 
 def test_schema_that_an_endpoint_refuses_is_left_out(opened: Venue, settings: Any) -> None:
