@@ -19,7 +19,7 @@ from agents.services.run_settings import set_condition_paused
 from cohorts.models import Methodology
 from foundation.models import Run
 from markets.models import UniverseEntry
-from tests.answers import GEMINI, GPT, GROK
+from tests.answers import CLAUDE, DEEPSEEK, GEMINI, GPT, GROK, KIMI, QWEN
 from tests.commands import DECISION, SUNDAY, CommandOutput, run
 from venue_sandbox.server import Addresses, running
 
@@ -32,11 +32,14 @@ START, FIRST_DECISION = SUNDAY - WEEK, DECISION - WEEK
 
 
 @pytest.fixture
-def sandbox(settings: Any, db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Addresses]:
-    """A sandbox that the settings point at, on the Sunday of the first cohort."""
+def sandbox(
+    request: pytest.FixtureRequest, settings: Any, db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Addresses]:
+    """A sandbox that the settings point at, on the Sunday of the first cohort, with the 30 largest markets."""
     monkeypatch.setattr(model_calls, "FIRST_PAUSE_S", 0)
     settings.ARENA_LLM_TRANSPORT_RETRIES, settings.ARENA_LLM_STALL_S = 1, 0.5
     settings.OPENROUTER_API_KEY = "sk-or-v1-0123456789abcdef"
+    Methodology.objects.update(universe_size=getattr(request, "param", 30))
     with running() as addresses:
         settings.GAMMA_BASE_URL, settings.CLOB_BASE_URL = addresses.gamma, addresses.clob
         settings.OPENROUTER_BASE_URL = addresses.openrouter
@@ -71,36 +74,40 @@ def billed(sandbox: Addresses) -> Decimal:
     return (Decimal(str(key["usage"])) + Decimal(str(key["byok_usage"]))).quantize(Decimal("1e-9"))
 
 
-@pytest.mark.parametrize(
-    ("fault", "results", "error", "source"),
-    [
-        ("stall", "failed answered", "gateway: POST /chat/completions sent nothing for 0.5 s", "booked"),
-        ("cut", "failed answered", "gateway: POST /chat/completions was cut off before the response was complete",
-         "booked"),
-        ("error", "failed answered", "gateway answered 502: Provider disconnected unexpectedly", "booked"),
-        ("length", "cut answered",
-         "out of tokens before the answer was complete: 16000 taken, 16000 of them to reason", "stated"),
-        ("provider", "answered", "", "stated"),
-        ("byok", "answered", "", "stated"),
-        ("no_usage", "answered", "", "booked"),
-    ],
-)  # fmt: skip
-def test_fault_of_an_answer_and_its_bill(sandbox: Addresses, fault: str, results: str, error: str, source: str) -> None:
-    post(sandbox, "faults", model=GPT, faults=[fault])
-    ran = at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
-    assert (ran.code, ran["completed"]) == (0, 1)
-    calls = list(ModelCall.objects.order_by("sequence"))
-    assert " ".join(call.result for call in calls) == results
-    assert (calls[0].error, calls[0].cost_source) == (error, source)
-    assert calls[0].generation_id.startswith("gen-")
-    assert calls[0].provider == ("OpenAI elsewhere" if fault == "provider" else "OpenAI")
-    assert Decision.objects.get().fallback is False
-    stored = json.loads(calls[-1].raw_response)
-    assert stored["choices"][0]["message"]["content"] == calls[-1].content
-    assert stored.get("usage", {}).get("completion_tokens") == calls[-1].tokens_output
-    assert (cost_on_record() > billed(sandbox)) == (source == "booked")
+STALLED = "gateway: POST /chat/completions sent nothing for 0.5 s"
+BROKEN_OFF = "gateway: POST /chat/completions was cut off before the response was complete"
+DISCONNECTED = "gateway answered 502: Provider disconnected unexpectedly"
+TOO_LONG = "out of tokens before the answer was complete: 16000 taken, 16000 of them to reason"
+FAULTS = {
+    # model: (fault, results of its calls, the first one's error and the source of its cost)
+    GPT: ("stall", "failed answered", STALLED, "booked"),
+    GEMINI: ("cut", "failed answered", BROKEN_OFF, "booked"),
+    GROK: ("error", "failed answered", DISCONNECTED, "booked"),
+    CLAUDE: ("length", "cut answered", TOO_LONG, "stated"),
+    DEEPSEEK: ("provider", "answered", "", "stated"),
+    KIMI: ("byok", "answered", "", "stated"),
+    QWEN: ("no_usage", "answered", "", "booked"),
+}
+
+
+def test_fault_of_an_answer_and_its_bill(sandbox: Addresses) -> None:
+    for model, (fault, *_) in FAULTS.items():
+        post(sandbox, "faults", model=model, faults=[fault])
+    ran = at_clock(sandbox, "run_decisions", FIRST_DECISION)
+    assert (ran.code, ran["completed"]) == (0, 7)
+    for model, (fault, results, error, source) in FAULTS.items():
+        calls = list(ModelCall.objects.filter(model=model).order_by("sequence"))
+        assert " ".join(call.result for call in calls) == results
+        assert (calls[0].error, calls[0].cost_source) == (error, source)
+        assert calls[0].generation_id.startswith("gen-")
+        assert calls[0].provider.endswith("elsewhere") == (fault == "provider")
+        stored = json.loads(calls[-1].raw_response)
+        assert stored["choices"][0]["message"]["content"] == calls[-1].content
+        assert stored.get("usage", {}).get("completion_tokens") == calls[-1].tokens_output
+    assert not Decision.objects.filter(fallback=True).exists()
+    assert cost_on_record() > billed(sandbox)
     post(sandbox, "clock", now=(FIRST_DECISION + MINUTE).isoformat())
-    assert run("reconcile_costs")["corrected"] == int(source == "booked")
+    assert run("reconcile_costs")["corrected"] == 4
     assert cost_on_record() == billed(sandbox) > 0
 
 
@@ -177,23 +184,20 @@ def test_bills_replace_what_every_tenth_answer_was_booked_at(sandbox: Addresses)
     assert sum(map(Decimal, in_runs)) == pytest.approx(billed(sandbox), abs=Decimal("1e-5"))
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "error"),
-    [
-        ("missing", 0, ""),
-        ("down", 1, "gateway: GET /generation answered 503"),
-        ("refused", 1, "gateway: GET /generation answered 401"),
-    ],
-)
-def test_generation_that_is_not_told_stays_booked(sandbox: Addresses, fault: str, code: int, error: str) -> None:
+def test_generation_that_is_not_told_stays_booked(sandbox: Addresses) -> None:
     post(sandbox, "faults", model=GPT, faults=["no_usage"])
     at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
     post(sandbox, "clock", now=(FIRST_DECISION + MINUTE).isoformat())
-    post(sandbox, "faults", endpoint="generation", faults=[fault])
-    ran = run("reconcile_costs")
-    assert (ran.code, ran["corrected"]) == (code, 0)
-    assert error in ran.stderr
-    assert ModelCall.objects.get().cost_source == "booked"
+    for fault, code, error in (
+        ("missing", 0, ""),
+        ("down", 1, "gateway: GET /generation answered 503"),
+        ("refused", 1, "gateway: GET /generation answered 401"),
+    ):
+        post(sandbox, "faults", endpoint="generation", faults=[fault])
+        ran = run("reconcile_costs")
+        assert (ran.code, ran["corrected"]) == (code, 0)
+        assert error in ran.stderr
+        assert ModelCall.objects.get().cost_source == "booked"
     assert run("reconcile_costs")["corrected"] == 1
     assert cost_on_record() == billed(sandbox)
 
@@ -210,39 +214,31 @@ def test_credits_tell_the_cost_of_a_generation_that_is_never_found(sandbox: Addr
     assert cost_on_record() == billed(sandbox) > 0
 
 
-@pytest.mark.parametrize(
-    ("limits", "error"),
-    [
+def test_key_without_funds_buys_nothing(sandbox: Addresses) -> None:
+    for limits, error in (
         ({"limit": 0}, "gateway answered 403: Key limit exceeded"),
-        ({"credits": 0.01}, "gateway answered 402: This request requires more credits"),
-    ],
-)
-def test_key_without_funds_buys_nothing(sandbox: Addresses, limits: dict[str, Any], error: str) -> None:
-    post(sandbox, "key", **limits)
-    ran = at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
-    assert (ran.code, ran["failed"], ran["cost_usd"]) == (1, 1, "0.000000")
-    assert ModelCall.objects.get().error.startswith(error)
-    assert billed(sandbox) == 0
-    (fault,) = [item for item in run("doctor", START)["items"] if item["name"] == "gateway credits"]
-    assert (fault["ok"], fault["remedy"]) == (False, "Buy credits, or raise the key's limit at the gateway.")
+        ({"limit": None, "credits": 0.001}, "gateway answered 402: This request requires more credits"),
+    ):
+        post(sandbox, "key", **limits)
+        ran = at_clock(sandbox, "run_decisions", FIRST_DECISION, **ONE)
+        assert (ran.code, ran["failed"], ran["cost_usd"]) == (1, 1, "0.000000")
+        assert ModelCall.objects.latest("sequence").error.startswith(error)
+        assert billed(sandbox) == 0
+        (fault,) = [item for item in run("doctor", START)["items"] if item["name"] == "gateway credits"]
+        assert (fault["ok"], fault["remedy"]) == (False, "Buy credits, or raise the key's limit at the gateway.")
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "fault", "name", "detail"),
-    [
-        ("key", "refused", "gateway key", "refused with 401"),
-        ("models", "down", "catalogue", "gateway: GET /models answered 503: the endpoint models is down"),
-    ],
-)
-def test_endpoint_that_refuses_is_diagnosed(
-    sandbox: Addresses, settings: Any, endpoint: str, fault: str, name: str, detail: str
-) -> None:
+def test_endpoint_that_refuses_is_diagnosed(sandbox: Addresses, settings: Any) -> None:
     settings.ARENA_LINEUP = "approve"
     items = {item["name"]: item for item in run("doctor", START)["items"]}
-    assert items[name]["ok"]
-    post(sandbox, "faults", endpoint=endpoint, faults=[fault])
+    assert items["gateway key"]["ok"]
+    assert items["catalogue"]["ok"]
+    post(sandbox, "faults", endpoint="key", faults=["refused"])
+    post(sandbox, "faults", endpoint="models", faults=["down"])
     items = {item["name"]: item for item in run("doctor", START)["items"]}
-    assert (items[name]["ok"], items[name]["detail"]) == (False, detail)
+    down = "gateway: GET /models answered 503: the endpoint models is down"
+    assert (items["gateway key"]["ok"], items["gateway key"]["detail"]) == (False, "refused with 401")
+    assert (items["catalogue"]["ok"], items["catalogue"]["detail"]) == (False, down)
 
 
 def test_unknown_fault_is_refused_with_the_known_ones(sandbox: Addresses) -> None:
@@ -252,6 +248,7 @@ def test_unknown_fault_is_refused_with_the_known_ones(sandbox: Addresses) -> Non
         assert reply.json()["error"]["message"].startswith(f"faults: expected some of {names}")
 
 
+@pytest.mark.parametrize("sandbox", [500], indirect=True)
 def test_market_of_the_second_protocol_is_priced_by_its_position_ids_and_waits(sandbox: Addresses) -> None:
     for command, at in (("sync_markets", START), ("start_cohort", START), ("run_decisions", FIRST_DECISION)):
         at_clock(sandbox, command, at + 4 * WEEK)
