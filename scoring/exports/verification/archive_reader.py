@@ -1,6 +1,7 @@
 """The tables of an archive in any format, as the rules of verification take them, and the check of its files."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from cohorts.models import Methodology
 from scoring.exports.dictionary import CSV, dictionary_json
 from scoring.exports.table_files import parquet_digest, read_table
 from scoring.exports.tables import TABLES, TABLES_BY_NAME
+from scoring.exports.verification.small_tables import SmallTables
+
+MOST_ROWS = 500
+"""Of a table that is held in memory, fewer where its rows are large."""
 
 
 class Archive(ArchiveTables):
@@ -18,6 +23,7 @@ class Archive(ArchiveTables):
     def __init__(self, folder: Path, manifest: Row, formats: list[str]) -> None:
         super().__init__(folder, manifest)
         self.formats = formats
+        self._small_tables = SmallTables()
 
     def table_path(self, name: str, format: str = "") -> Path:
         format = format or self.formats[0]
@@ -30,7 +36,8 @@ class Archive(ArchiveTables):
         return count
 
     def rows(self, table: str, format: str = "") -> Iterator[Row]:
-        return read_table(self.table_path(table, format), TABLES_BY_NAME[table])
+        path, declared = self.table_path(table, format), TABLES_BY_NAME[table]
+        return self._small_tables.rows(path, partial(read_table, path, declared), min(declared.batch_size, MOST_ROWS))
 
     def table_names(self) -> list[str]:
         return [table.name for table in TABLES]

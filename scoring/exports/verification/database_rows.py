@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from itertools import chain, islice
+from functools import partial
 from typing import Any
 
 from agents.records import sha256
@@ -14,6 +14,7 @@ from foundation.json_lines import instant_text
 from markets.models import QuestionBatch, Universe
 from scoring.exports.table_rows import methodology_rows
 from scoring.exports.tables import TABLES_BY_NAME
+from scoring.exports.verification.small_tables import SmallTables
 
 ROWS_AT_A_TIME = 2_000
 COLUMNS = {
@@ -35,16 +36,10 @@ class DatabaseRows(Tables):
     def __init__(self) -> None:
         super().__init__()
         self._instants: dict[datetime, str] = {}
-        self._small_tables: dict[str, list[Row]] = {}
+        self._small_tables = SmallTables()
 
     def rows(self, table: str) -> Iterator[Row]:
-        if table not in self._small_tables:
-            rows = self._read(table)
-            first = list(islice(rows, _rows_at_a_time(table) + 1))
-            if len(first) > _rows_at_a_time(table):
-                return chain(first, rows)
-            self._small_tables[table] = first
-        return iter(self._small_tables[table])
+        return self._small_tables.rows(table, partial(self._read, table), _rows_at_a_time(table))
 
     def _read(self, table: str) -> Iterator[Row]:
         if table == "blocks":
