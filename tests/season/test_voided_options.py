@@ -22,7 +22,7 @@ from tests.markup import table_rows as page_rows
 from tests.sandbox import Kalshi, Venue, kalshi_address, take_over
 from tests.scoring.exports.archives import table_rows
 from tests.scoring.exports.forgery import rewrite
-from tests.shared_rows import shared_rows_at_venue
+from tests.shared_rows import scripted_venue, shared_rows, shared_rows_at_venue
 
 pytestmark = pytest.mark.slow
 
@@ -52,14 +52,6 @@ def ask(venue: Venue) -> Kalshi:
 question_day = shared_rows_at_venue(ask)
 
 
-@pytest.fixture
-def rows(question_day: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
-    """The second venue's rows of those options."""
-    take_over(venue, question_day[0])
-    take_over(kalshi, question_day[1])
-    return list(kalshi.markets.values())
-
-
 def end(kalshi: Kalshi, rows: list[dict[str, Any]], *results: str) -> None:
     for row, result in zip(rows, results, strict=True):
         kalshi.end([row], "finalized", result, {"yes": "1.0000", "no": "0.0000", "scalar": "0.2400"}[result])
@@ -69,12 +61,36 @@ def happened() -> dict[str, bool | None]:
     return dict(QuestionOption.objects.values_list("name", "happened"))
 
 
-@pytest.fixture
-def resolved(kalshi: Kalshi, rows: list[dict[str, Any]]) -> Question:
-    """The question, of which the first option was voided and the last one happened."""
-    end(kalshi, rows, "scalar", "no", "no", "no", "yes")
-    ran = run("check_resolutions", ENDED_AT)
+RESULTS = ("scalar", "no", "no", "no", "yes")
+
+
+def resolve(day: tuple[Venue, Kalshi]) -> None:
+    """The first option is voided, and the last one happened."""
+    with scripted_venue() as venue:
+        kalshi = Kalshi(venue.server)
+        take_over(kalshi, day[1])
+        end(kalshi, list(kalshi.markets.values()), *RESULTS)
+        address = kalshi_address(venue.server)
+        with override_settings(KALSHI_BASE_URL=address, ARENA_SOURCES=("polymarket", "kalshi")):
+            ran = run("check_resolutions", ENDED_AT)
     assert (ran["resolved"], ran["cancelled"], ran["questions_resolved"]) == (4, 1, 1)
+
+
+resolution_day = shared_rows(resolve, after=question_day, name="question_day")
+
+
+@pytest.fixture
+def rows(question_day: tuple[Venue, Kalshi], venue: Venue, kalshi: Kalshi) -> list[dict[str, Any]]:
+    """The second venue's rows of those options."""
+    take_over(venue, question_day[0])
+    take_over(kalshi, question_day[1])
+    return list(kalshi.markets.values())
+
+
+@pytest.fixture
+def resolved(resolution_day: None, kalshi: Kalshi, rows: list[dict[str, Any]]) -> Question:
+    """The question, of which the first option was voided and the last one happened."""
+    end(kalshi, rows, *RESULTS)
     return Question.objects.get()
 
 
