@@ -113,15 +113,16 @@ def test_pages_need_the_same_queries_for_any_number_of_questions(client: Client,
         ask(another, {GPT: [0.5, 0.5]}, day=WEEK + day * DAY)
         ask(question, {GPT: [0.5, 0.5], GROK: [0.5, 0.5]}, day=WEEK + (day + 1) * DAY)
         end_question(another, "YES")
-        compute_scores(at=END)
 
     question, *_ = questions
     one_day = count_queries(client, f"/questions/{question.pk}/")
     for day in range(DAYS_SHOWN):
         more(day)
+    compute_scores(at=END)
     few = count_queries(client, "/forecasts/"), count_queries(client, f"/questions/{question.pk}/")
     for day in range(DAYS_SHOWN, DAYS_SHOWN + 3):
         more(day)
+    compute_scores(at=END)
     assert (count_queries(client, "/forecasts/"), count_queries(client, f"/questions/{question.pk}/")) == few
     assert few[1] == one_day + 1  # for the days that the charts alone show, all at once
     assert max(few) <= 14  # one looks for seals, one for maintenance
