@@ -52,23 +52,25 @@ MASKED = re.compile(
 BY_CONTENT = (
     "/search/?q=zanzi", "/decisions/?q=zanzi", "/markets/?played=held", "/markets/?played=bet", "/sitemap-markets.xml",
     f"{API}decisions/?action=BET", f"{API}decisions/?action=SELL", f"{API}decisions/?fallback=false",
-    f"{API}decisions/?search={SECRET}", f"{API}decisions/?fields=action,cost_usd",
+    f"{API}decisions/?search={SECRET}",
     f"{API}trades/?kind=SELL", f"{API}trades/?ordering=-amount&executed_at__gte=2026-03-15", f"{API}trades/?market=2",
-    f"{API}trades/?fields=amount,shares", f"{API}positions/?market=2", f"{API}positions/?status=open&ordering=-shares",
-    f"{API}agents/?ordering=cash", f"{API}agents/?fields=cash", f"{API}forecasts/?search={SECRET}",
-    f"{API}runs/?fields=summary",
+    f"{API}positions/?market=2", f"{API}positions/?status=open&ordering=-shares",
+    f"{API}agents/?ordering=cash", f"{API}forecasts/?search={SECRET}",
 )  # fmt: skip
-"""A visitor's questions about sealed content. Market 2 is the one that nobody holds before the freeze."""
+"""A visitor's questions about sealed content, which list no sealed row. Nobody holds market 2 before the freeze."""
+CHOICES = tuple(f"{API}{name}" for name in (
+    "decisions/?fields=action,cost_usd", "trades/?fields=amount,shares", "agents/?fields=cash", "runs/?fields=summary",
+))  # fmt: skip
 BY_CONTENT_FOR_STAFF = (
     *(f"decision/?{query}" for query in (
         "q=zanzibar", "q=zanzibar&week=2", "action__exact=SELL", "action=BET", "action__in=BET,SELL", "o=5", "o=-6.1",
         "reasoning__icontains=zanzibar", "fallback__exact=0", "preset=refused", "preset=expensive", "preset=fallback",
-        "updated_at__gte=2026-03-15T00:00:00Z", "refusals=0", "trades__isnull=0", "preset=week", "week=2",
+        "updated_at__gte=2026-03-15T00:00:00Z", "refusals=0", "trades__isnull=0",
     )),
     *(f"elicitation/?{query}" for query in ("declined__exact=0", "preset=expensive", "q=gpt", "error=", "o=6")),
     *(f"agent/?{query}" for query in ("o=5", "cash__lt=9000", "journal_length__gt=1")),
-    "decision/csv/?week=2&status__in=answered,completed",
 )  # fmt: skip
+STATES = ("decision/?preset=week", "decision/?week=2", "decision/csv/?week=2&status__in=answered,completed")
 OPENED = (
     *(f"{API}{name}/" for name in ("decisions", "trades", "agents", "journal", "positions", "elicitations")),
     *(f"{API}{name}" for name in ("decisions/?search=zanzibar", "decisions/?action=SELL", "agents/?ordering=cash")),
@@ -189,7 +191,7 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
     """
     lists = [urlsplit(address).path for address in client.get(API).json().values()]
     waiting = ["/", "/metrics", "/sitemap.xml", *lists, *(f"{path}?format=csv" for path in lists)]
-    waiting = list(dict.fromkeys([*waiting, *BY_CONTENT, *addresses_of_rows()]))
+    waiting = list(dict.fromkeys([*waiting, *BY_CONTENT, *CHOICES, *addresses_of_rows()]))
     addresses = set(waiting)
     followed = Counter[str]()
     while waiting:
@@ -220,7 +222,7 @@ def staff_pages() -> Iterator[str]:
     for rows in (Decision.objects.filter(week=2), Elicitation.objects, ModelCall.objects, Agent.objects):
         for pk in rows.order_by("pk").values_list("pk", flat=True)[:10]:
             yield f"{ADMIN}{rows.model._meta.model_name}/{pk}/change/"
-    yield from (f"{ADMIN}{query}" for query in BY_CONTENT_FOR_STAFF)
+    yield from (f"{ADMIN}{query}" for query in (*BY_CONTENT_FOR_STAFF, *STATES))
     yield from (f"/admin/actions/retry/?decision={pk}" for pk in Decision.objects.values_list("pk", flat=True))
     yield f"/admin/autocomplete/?app_label=agents&model_name=trade&field_name=decision&term={SECRET}"
 
@@ -237,6 +239,16 @@ def reads(client: Client, folder: Path) -> Iterator[tuple[str, str]]:
     assert run("export_dataset", DECIDED + 12 * MINUTE, out=folder, format=["csv"]).code == 0
     for file in sorted((folder / "csv").iterdir()):
         yield file.name, MASKED.sub("·", file.read_text())
+
+
+def found_by_content(pages: dict[str, str]) -> dict[str, list[str]]:
+    """The sealed rows that questions about sealed content list."""
+    rows = ['"sealed_until":"20']
+    for tasks in (Decision.objects.filter(status="answered"), Elicitation.objects.filter(status="answered")):
+        for pk in tasks.values_list("pk", flat=True):
+            rows += [f"/{tasks.model._meta.model_name}/{pk}/change/", f"/{tasks.model._meta.model_name}s/{pk}/"]
+    paths = [*BY_CONTENT, *(f"{ADMIN}{query}" for query in BY_CONTENT_FOR_STAFF)]
+    return {path: found for path in paths if (found := [row for row in rows if row in pages[path]])}
 
 
 def reads_after_the_opening(client: Client) -> Iterator[tuple[str, str]]:
@@ -261,6 +273,7 @@ def test_worlds_that_differ_in_sealed_answers_look_alike_until_the_opening(
             assert (Envelope.objects.filter(state="sealed").count(), Forecast.objects.count()) == (9, 0)
             settings.ARENA_CLOCK = DECIDED + 12 * MINUTE
             sealed_worlds.append(dict(reads(client, tmp_path / str(number))))
+            assert found_by_content(sealed_worlds[-1]) == {}
             settings.ARENA_CLOCK = DECIDED + 30 * MINUTE
             assert run("open_envelopes", DECIDED + 30 * MINUTE).code == 0
             opened_worlds.append(dict(reads_after_the_opening(client)))
