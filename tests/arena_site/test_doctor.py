@@ -23,7 +23,6 @@ from pytest_httpserver import HTTPServer
 from agents.models import Agent, LineUp, LineUpEntry, ModelCall, Release
 from agents.services.cost_estimate import plan_costs
 from agents.services.release_check import current_releases
-from arena_site.operations.diagnosis import connection_fault
 from cohorts.models import Cohort, Methodology
 from foundation.models import Run
 from markets.models import QuestionSet
@@ -346,11 +345,15 @@ def test_postgresql_database_that_is_missing_is_named_with_its_remedy(sandbox: A
     assert "createdb" in item["remedy"]
 
 
-def test_folder_of_the_database_that_is_missing_is_named(healthy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if connection.vendor == "sqlite":
-        monkeypatch.setitem(connection.settings_dict, "NAME", "/no/such/folder/arena.sqlite3")
-        fault = connection_fault(OperationalError("unable to open database file"))
-        assert fault == "the folder /no/such/folder is missing"
+@pytest.mark.sqlite_only
+def test_folder_of_the_database_that_is_missing_is_to_be_made(healthy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> list[str]:
+        raise OperationalError("unable to open database file")
+
+    monkeypatch.setitem(connection.settings_dict, "NAME", "/no/such/folder/arena.sqlite3")
+    monkeypatch.setattr(connection.introspection, "table_names", fail)
+    remedy = "Make the folder, or correct DATABASE_URL in .env."
+    assert failed(run("doctor", SUNDAY))["database"] == ("the folder /no/such/folder is missing", remedy)
 
 
 def diagnose(env: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
@@ -366,11 +369,6 @@ def environment(sandbox: Addresses, database: str) -> dict[str, str]:
         "OPENROUTER_BASE_URL": sandbox.openrouter, "OPENROUTER_API_KEY": KEY, "ARENA_LINEUP": "approve",
         "GAMMA_BASE_URL": sandbox.gamma, "CLOB_BASE_URL": sandbox.clob,
     }  # fmt: skip
-
-
-def test_remedy_for_a_missing_folder_is_to_make_it(sandbox: Addresses) -> None:
-    _, items = diagnose(environment(sandbox, "/no/such/folder/arena.sqlite3"))
-    assert items["database"]["remedy"] == "Make the folder, or correct DATABASE_URL in .env."
 
 
 @pytest.mark.thorough

@@ -3,10 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from django.contrib.postgres.operations import (
     AddConstraintNotValid,
@@ -55,14 +54,6 @@ BRIEF = (
 """A moment's lock, whatever the table holds; or long, but nobody waits for it."""
 LOADER = MigrationLoader(None)
 TAKEN_BACK = sorted(key for key in LOADER.disk_migrations if key[0] in OURS and key[1] != "0001_initial")
-MIGRATE = """
-import sys
-from django.core.management import execute_from_command_line
-from foundation import migration_operations
-migration_operations.PATIENCE = "300ms"
-execute_from_command_line(["manage.py", "migrate", "--verbosity", "0", *sys.argv[1:]])
-"""
-APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
 def later_migrations() -> list[migrations.Migration]:
@@ -129,48 +120,9 @@ def test_operations_that_may_block_are_for_a_person_to_review(operation: Any, bl
     assert may_block(operation, "scoring") is blocks
 
 
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL database with tables, whatever the suite runs on; tests may take some back."""
-    with DatabaseCopies(postgres_url(), tmp_path_factory.mktemp("live")) as server:
-        url = server.address(server.fresh())
-        assert migrate(url).returncode == 0
-        yield url
-
-
-def migrate(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """How `migrate` ended, with less patience than usual; one that waits for ever is cut off."""
-    settings = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "only-for-tests"}
-    return subprocess.run(
-        [sys.executable, "-c", MIGRATE, *arguments],
-        cwd=PROJECT,
-        env=os.environ | settings | {"PGOPTIONS": "-c statement_timeout=15s"},
-        capture_output=True,
-        text=True,
-    )
-
-
 @pytest.mark.thorough
 @pytest.mark.postgres
-def test_a_migration_that_can_not_get_its_lock_gives_up_in_one_line(live: str) -> None:
-    with psycopg.connect(live) as snapshots, psycopg.connect(live, autocommit=True) as page:
-        applied = page.execute(APPLIED).fetchall()
-        snapshots.execute("SELECT count(*) FROM scoring_snapshot")  # and its transaction goes on
-        process = migrate(live, "scoring", "zero")
-        assert (process.returncode, process.stdout) == (1, "")
-        (line,) = process.stderr.strip().splitlines()
-        assert line.startswith("CommandError: another transaction held a lock for too long")
-        page.execute("SET lock_timeout = '1s'")
-        page.execute("SELECT count(*) FROM scoring_snapshot")  # nobody waits behind it any more
-        assert page.execute(APPLIED).fetchall() == applied
-        snapshots.commit()
-        assert migrate(live, "scoring", "zero").returncode == 0
-        assert "scoring" not in dict(page.execute(APPLIED).fetchall())
-
-
-@pytest.mark.thorough
-@pytest.mark.postgres
-def test_migrating_leaves_the_lock_timeout_of_its_connection_as_it_was(live: str) -> None:
+def test_migrating_leaves_the_lock_timeout_of_its_connection_as_it_was(tmp_path: Path) -> None:
     script = """
 import django; django.setup()
 from django.core.management import call_command
@@ -180,10 +132,12 @@ with connection.cursor() as cursor:
     cursor.execute("SELECT current_setting('lock_timeout')")
     print(cursor.fetchone())
 """
-    settings = {"DATABASE_URL": live, "DJANGO_SETTINGS_MODULE": "arena_site.settings", "SECRET_KEY": "x"}
-    process = subprocess.run(
-        [sys.executable, "-c", script], cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True
-    )
+    with DatabaseCopies(postgres_url(), tmp_path) as server:
+        settings = {"DATABASE_URL": server.address(server.fresh()), "SECRET_KEY": "x"}
+        settings["DJANGO_SETTINGS_MODULE"] = "arena_site.settings"
+        process = subprocess.run(
+            [sys.executable, "-c", script], cwd=PROJECT, env=os.environ | settings, capture_output=True, text=True
+        )
     assert (process.stdout, process.stderr) == ("('0',)\n", "")
 
 

@@ -27,7 +27,8 @@ constants = LazyModule("schemathesis.python._constants.orchestrator")
 lazy = LazyModule("schemathesis.pytest.lazy")
 application = get_wsgi_application()  # not the server's module, which begins to watch the workers
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+# On the database that refuses more values: NUL characters, and integers beyond four bytes.
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.thorough, pytest.mark.postgres_only]
 
 UNKNOWN = re.compile(r"occurs nowhere|: no [\w ]+ has the | is unknown; known are ")
 # Explicit: the cases of the coverage phase.

@@ -6,7 +6,7 @@ Readers are visitors, programs and operators; they ask for pages, lists, feeds, 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import zip_longest
@@ -52,12 +52,12 @@ MASKED = re.compile(
 BY_CONTENT = (
     "/search/?q=zanzi", "/decisions/?q=zanzi", "/markets/?played=held", "/markets/?played=bet", "/sitemap-markets.xml",
     f"{API}decisions/?action=BET", f"{API}decisions/?action=SELL", f"{API}decisions/?fallback=false",
-    f"{API}decisions/?search={SECRET}",
-    f"{API}trades/?kind=SELL", f"{API}trades/?ordering=-amount&executed_at__gte=2026-03-15", f"{API}trades/?market=2",
-    f"{API}positions/?market=2", f"{API}positions/?status=open&ordering=-shares",
+    f"{API}decisions/?search={SECRET}", f"{API}trades/?market=SNOW",
+    f"{API}trades/?kind=SELL", f"{API}trades/?ordering=-amount&executed_at__gte=2026-03-15",
+    f"{API}positions/?market=SNOW", f"{API}positions/?status=open&ordering=-shares",
     f"{API}agents/?ordering=cash", f"{API}forecasts/?search={SECRET}",
 )  # fmt: skip
-"""A visitor's questions about sealed content, which list no sealed row. Nobody holds market 2 before the freeze."""
+"""A visitor's questions about sealed content, which list no sealed row. Names stand for keys."""
 CHOICES = tuple(f"{API}{name}" for name in (
     "decisions/?fields=action,cost_usd", "trades/?fields=amount,shares", "agents/?fields=cash", "runs/?fields=summary",
 ))  # fmt: skip
@@ -74,8 +74,8 @@ STATES = ("decision/?preset=week", "decision/?week=2", "decision/csv/?week=2&sta
 OPENED = (
     *(f"{API}{name}/" for name in ("decisions", "trades", "agents", "journal", "positions", "elicitations")),
     *(f"{API}{name}" for name in ("decisions/?search=zanzibar", "decisions/?action=SELL", "agents/?ordering=cash")),
-    *(f"{API}{name}" for name in ("forecasts/", "forecasts/?format=csv", "runs/?kind=open_envelopes", "agents/2/")),
-    "/markets/?played=held", "/markets/?played=bet", "/models/gpt-5.2/", "/cohorts/1/gpt-5.2/",
+    *(f"{API}{name}" for name in ("forecasts/", "forecasts/?format=csv", "runs/?kind=open_envelopes")),
+    f"{API}agents/GEMINI/", "/markets/?played=held", "/markets/?played=bet", "/models/gpt-5.2/", "/cohorts/1/gpt-5.2/",
 )  # fmt: skip
 """Addresses that differ after the opening."""
 OPENED_TO_STAFF = (
@@ -167,6 +167,12 @@ def differing(text: str, other_text: str) -> list[tuple[str, str]]:
     return [(line[:300], other[:300]) for line, other in lines if line != other][:3]
 
 
+def with_keys(paths: Iterable[str]) -> list[str]:
+    """The addresses with the keys of the market that nobody holds before the freeze, and of the agent that buys it."""
+    keys = {"SNOW": Market.objects.get(question=SNOW).pk, "GEMINI": Agent.objects.get(release__model_id=GEMINI).pk}
+    return [re.sub("SNOW|GEMINI", lambda name: str(keys[name[0]]), path) for path in paths]
+
+
 def addresses_of_rows() -> Iterator[str]:
     """The addresses of the tasks, of their agents and models, and of all markets and questions."""
     for decision in Decision.objects.select_related("agent__cohort", "agent__family"):
@@ -191,7 +197,7 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
     """
     lists = [urlsplit(address).path for address in client.get(API).json().values()]
     waiting = ["/", "/metrics", "/sitemap.xml", *lists, *(f"{path}?format=csv" for path in lists)]
-    waiting = list(dict.fromkeys([*waiting, *BY_CONTENT, *CHOICES, *addresses_of_rows()]))
+    waiting = list(dict.fromkeys([*waiting, *with_keys(BY_CONTENT), *CHOICES, *addresses_of_rows()]))
     addresses = set(waiting)
     followed = Counter[str]()
     while waiting:
@@ -247,13 +253,13 @@ def found_by_content(pages: dict[str, str]) -> dict[str, list[str]]:
     for tasks in (Decision.objects.filter(status="answered"), Elicitation.objects.filter(status="answered")):
         for pk in tasks.values_list("pk", flat=True):
             rows += [f"/{tasks.model._meta.model_name}/{pk}/change/", f"/{tasks.model._meta.model_name}s/{pk}/"]
-    paths = [*BY_CONTENT, *(f"{ADMIN}{query}" for query in BY_CONTENT_FOR_STAFF)]
+    paths = [*with_keys(BY_CONTENT), *(f"{ADMIN}{query}" for query in BY_CONTENT_FOR_STAFF)]
     return {path: found for path in paths if (found := [row for row in rows if row in pages[path]])}
 
 
 def reads_after_the_opening(client: Client) -> Iterator[tuple[str, str]]:
     staff = sign_in("operator")
-    for reader, paths in ((client, OPENED), (staff, [f"{ADMIN}{path}" for path in OPENED_TO_STAFF])):
+    for reader, paths in ((client, with_keys(OPENED)), (staff, [f"{ADMIN}{path}" for path in OPENED_TO_STAFF])):
         for path in paths:
             yield path, MASKED.sub("·", text_of(reader.get(path)))
 
