@@ -234,11 +234,7 @@ def test_secret_in_two_parts_of_a_content_is_redacted_too(httpserver: HTTPServer
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("status", "retryable"),
-    [(s, False) for s in (400, 401, 402, 403, 404, 413, 422)]
-    + [(s, True) for s in (408, 429, 500, 502, 503, 504, 524, 529)],
-)
+@pytest.mark.parametrize(("status", "retryable"), [(400, False), (413, False), (429, True), (502, True), (529, True)])
 @pytest.mark.parametrize("hidden", [False, True])
 def test_error_code_decides_on_a_retry_in_status_and_body(
     httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool, hidden: bool
@@ -253,16 +249,9 @@ def test_error_code_decides_on_a_retry_in_status_and_body(
 @pytest.mark.parametrize(
     ("body", "retryable"),
     [
-        ("<html>Bad gateway</html>", True),
-        ("", True),
-        ('{"choices": [', True),
         ("[]", True),
         ({}, True),
-        ({"choices": []}, True),
-        ({"choices": None}, True),
         ({"choices": ["HOLD"]}, True),
-        ({"choices": [{"message": "HOLD"}]}, True),
-        ({"choices": [{"finish_reason": "error", "message": {"content": "HO"}}]}, True),
         ({"choices": [{"error": {"code": 502, "message": "gone"}, "message": {"content": ""}}]}, True),
         ({"choices": [{"error": {"code": 403, "message": "moderated"}}]}, False),
         ({"error": "plain words"}, True),
@@ -286,12 +275,11 @@ def test_error_takes_precedence_over_choices(httpserver: HTTPServer, gateway: Ga
     assert failure(gateway).reason == "gateway answered 502: broke off"
 
 
-@pytest.mark.parametrize(("status", "retryable"), [(403, False), (502, True)])
-def test_html_is_judged_by_its_status(httpserver: HTTPServer, gateway: Gateway, status: int, retryable: bool) -> None:
-    answer(httpserver, "<!DOCTYPE html><title>Blocked</title>", status=status, Retry_After="3")
+def test_page_for_people_is_named_and_kept(httpserver: HTTPServer, gateway: Gateway) -> None:
+    answer(httpserver, "<!DOCTYPE html><title>Blocked</title>", status=502, Retry_After="3")
     failed = failure(gateway)
-    assert failed.reason == f"gateway answered {status} with an HTML page"
-    assert (failed.retryable, failed.retry_after) == (retryable, 3.0)
+    assert failed.reason == "gateway answered 502 with an HTML page"
+    assert (failed.retryable, failed.retry_after) == (True, 3.0)
     assert "Blocked" in failed.raw
 
 
