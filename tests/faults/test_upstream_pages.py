@@ -248,3 +248,13 @@ def test_closed_row_without_prices_closes_its_market_at_the_last_price(venue: Ve
     assert Alert.objects.get().kind == "closed-unresolved"
     row["outcomePrices"] = '["1", "0"]'
     assert run("check_resolutions", LATER + timedelta(hours=74))["resolved"] == 1
+
+
+def test_market_whose_names_changed_places_without_tokens_waits_for_a_person(venue: Venue) -> None:
+    bought_all(venue, RAIN)
+    venue.close(RAIN, "0", "1", status="resolved")
+    venue.row(RAIN).update(outcomes='["No", "Yes"]', clobTokenIds=None)
+    ran = run("check_resolutions", LATER)
+    assert (ran.code, ran["resolved"], ran["waiting"]) == (0, 0, 1)
+    assert (Position.objects.open().count(), Outcome.objects.get(side="YES").quote) == (1, Decimal("0.40"))
+    assert any("waits: its outcomes have changed places" in line for line in Run.objects.latest("pk").log_texts)
