@@ -76,11 +76,10 @@ SECOND_SUNDAY: list[Step] = [
 
 @dataclass(frozen=True)
 class Kill:
-    """When a command is killed: at the n-th passing of a fail point, or after some seconds."""
+    """When a command is killed: at the n-th passing of a fail point."""
 
-    point: str = ""
+    point: str
     count: int = 1
-    after_s: float = 0
 
 
 class FailpointRecorder:
@@ -94,8 +93,9 @@ class FailpointRecorder:
             notes.write(f"{point}\n")
         return False
 
-    def passed(self) -> set[str]:
-        return set(self.file.read_text().split()) if self.file.exists() else set()
+    def passed(self) -> list[str]:
+        """Each name once, in the order in which they were passed."""
+        return list(dict.fromkeys(self.file.read_text().split())) if self.file.exists() else []
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class UndisturbedRun:
     """A Sunday without kills: its ledger, and the fail points that each command passed."""
 
     ledger: dict[str, Any]
-    passed: list[set[str]]
+    passed: list[list[str]]
 
 
 @contextlib.contextmanager
@@ -133,7 +133,6 @@ class CommandRunner:
         self.addresses, self.database, self.unblock = addresses, database, unblock
         self.template = migrated
         self.clock = httpx.Client()
-        self.kills = 0
         import_commands()
 
     def migrated(self, line_up: Sequence[str] = ()) -> str:
@@ -197,27 +196,27 @@ class CommandRunner:
         self.clock.post(f"{self.addresses['root']}/sandbox/clock", json={"now": at.isoformat()}).raise_for_status()
 
     def run_undisturbed(self, prepared: str) -> UndisturbedRun:
-        name, passed = self.database.fresh(prepared), list[set[str]]()
+        name, passed = self.database.fresh(prepared), list[list[str]]()
         for index, step in enumerate(SECOND_SUNDAY):
             recorder = FailpointRecorder(self.database.folder / f"passed-{index}-{uuid.uuid4().hex[:16]}")
             assert self.run(name, step, recorder) in COMPLETED
             passed.append(recorder.passed())
         return UndisturbedRun(self.ledger(name), passed)
 
-    def run_sunday(self, prepared: str, kills: Callable[[int, int], Kill | None]) -> dict[str, Any]:
-        """The ledger after a Sunday on which `kills` decides how the n-th attempt of the i-th command is killed."""
-        name = self.database.fresh(prepared)
-        for index, step in enumerate(SECOND_SUNDAY):
-            for attempt in range(20):
-                code = self.run(name, step, kills(index, attempt))
-                if code != -signal.SIGKILL:
-                    break
-                self.kills += 1
+    def run_sunday(self, prepared: str, points: Sequence[Sequence[str]]) -> tuple[dict[str, Any], list[list[str]]]:
+        """The ledger after a Sunday on which each command is killed at its points in turn, and which were reached."""
+        name, killed = self.database.fresh(prepared), list[list[str]]()
+        for step, points_of_command in zip(SECOND_SUNDAY, points, strict=True):
+            killed.append([])
+            for point in points_of_command:
+                if self.run(name, step, Kill(point)) == -signal.SIGKILL:
+                    killed[-1].append(point)
                 self._child(name, let_leases_expire)
+            code = self.run(name, step)
             assert code in COMPLETED, f"{step[1]} ended with {code}"
         ledger = self.ledger(name)
         self.database.drop(name)
-        return ledger
+        return ledger, killed
 
     def ledger(self, name: str) -> dict[str, Any]:
         return self.read(name, ledger_state)
@@ -241,9 +240,6 @@ class CommandRunner:
 
     def _child(self, name: str, work: Callable[[], int], kill: Kill | FailpointRecorder | None = None) -> int:
         child = self.start(name, work, kill)
-        if isinstance(kill, Kill) and kill.after_s:
-            child.join(kill.after_s)
-            child.kill()
         child.join()
         assert child.exitcode is not None
         return child.exitcode
@@ -288,7 +284,7 @@ def connect(
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     if isinstance(kill, FailpointRecorder):
         failpoints._NAME = kill
-    elif kill is not None and kill.point:
+    elif kill is not None:
         failpoints._NAME, failpoints._countdown = kill.point, kill.count
 
 

@@ -173,11 +173,17 @@ class World:
         return self.runner.start(self.database, partial(_run_command, command, at), kill)
 
     def _kill(self, at: datetime, command: str) -> None:
+        """Kills a command once or twice, at a fail point or, one time in five, at any instant."""
         for _ in range(self.dice.randrange(1, 3)):
-            point = self.dice.choice(POINTS[command.split()[0]])
-            child = self._start(at, command, Kill(point, 1))
+            point, after_s = self.dice.choice(POINTS[command.split()[0]]), self.dice.uniform(0.005, 0.6)
+            if self.dice.random() < 0.2:
+                child, place = self._start(at, command), f"after {after_s:.3f} s"
+                child.join(after_s)
+                child.kill()
+            else:
+                child, place = self._start(at, command, Kill(point)), f"at {point}"
             child.join()
-            self._note(f"  killed at {point}" if child.exitcode == -signal.SIGKILL else f"  not killed at {point}")
+            self._note(f"  killed {place}" if child.exitcode == -signal.SIGKILL else f"  not killed {place}")
             if self.dice.random() < 0.7:
                 let_leases_expire()
 
