@@ -19,7 +19,7 @@ from tests.databases import PROJECT
 from tests.faults.clusters import eventually
 from tests.season.running_site import Site, serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.own_database]
 
 PAGES = ("/", "/cohorts/", "/markets/", "/admin/login/")
 READS = ("/api/v1/leaderboard/", "/api/v1/performance/", "/api/v1/cohorts/", "/api/v1/")

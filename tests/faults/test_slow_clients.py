@@ -14,7 +14,7 @@ from tests.faults.clusters import eventually
 from tests.fronts import BLOCKS, Server, nginx
 from tests.season.running_site import Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # a front knows no database
 
 CLIENTS = 300
 ATTACKER = "127.0.0.2"
