@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connections
 from django.test import Client
 
-from agents.models import Agent, ChainLink, JournalEntry, Position, Settlement, Trade
+from agents.models import Agent, ChainLink, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.services.registrations import register_external_agent
 from arena_verifier.rows import Row
 from foundation.models import Alert, Run
@@ -210,6 +210,7 @@ class World:
         state = _state(at)
         assert state["violations"] == [], state["violations"]
         assert state["bought twice"] == []
+        assert state["claims lost"] == [], "these calls were answered after another worker had taken a live claim"
         changed = [key for key, row in self.record.items() if state["record"].get(key) != row]
         assert changed == [], "rows of the record changed or vanished"
         self.record = state["record"]
@@ -298,6 +299,7 @@ def _state(at: datetime) -> dict[str, Any]:
     return {
         "violations": [line for subject in CHECKS for line in violations_about(subject, tables)],
         "bought twice": answers_bought_twice(),
+        "claims lost": list(ModelCall.objects.filter(late=True).values_list("pk", flat=True)),
         "record": _record(),
         "untold": failed if failed and not Alert.objects.open().exists() else [],
     }
