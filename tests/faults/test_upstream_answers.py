@@ -136,6 +136,7 @@ def test_error_of_the_account_ends_the_run_and_the_next_one_asks_everybody(opene
     assert (later.code, later["completed"], later["unasked"]) == (0, 7, 0)
 
 
+@pytest.mark.thorough
 def test_rate_limit_of_a_model_stops_that_model_and_of_the_account_all(opened: Venue, settings: Any) -> None:
     settings.ARENA_LLM_TRANSPORT_RETRIES = 0
     for number in range(60):  # more than one batch of forecasts holds
