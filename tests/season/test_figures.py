@@ -5,6 +5,7 @@ its author to judge. Lines that hold stay as they are. What a page derives and n
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -17,9 +18,19 @@ from django.urls import resolve
 from selectolax.lexbor import LexborHTMLParser
 
 from agents.models.family import name_slug
+from scoring.constants import SHOWN_REFERENCES
 from tests.markup import links
 from tests.season.places import FOREIGN, NAMES, STATUS, Places
-from tests.season.published_figures import SHOWN_AS, Figure, Record, Sources, chart_faults, figures_of, records_of
+from tests.season.published_figures import (
+    SHOWN_AS,
+    Figure,
+    Record,
+    Sources,
+    chart_faults,
+    figures_of,
+    records_of,
+    written,
+)
 from tests.season.running_site import Site
 from tests.season.season_api import SeasonApi
 
@@ -110,6 +121,19 @@ def test_figure_stands_in_the_json_of_its_page(name: str, read: Any, season: Sea
             faults.append(f"{what} has the format {sorted(figure.formats)}, not {sorted(expected_formats)}")
     faults += chart_faults(page.html, page.sources, season.names)
     assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("score", ["brier", "alpha"])
+def test_each_score_by_time_is_shown_and_no_other(score: str, read: Any, season: SeasonApi) -> None:
+    """A forecaster without a question in a bin has a dash there, which the JSON says by leaving it out."""
+    without = {"brier": set(), "alpha": {"market"}}[score]
+    scores = [
+        written(entry[score]) for row in season.one("time/")["bins"] for entry in row["entries"]
+        if entry["forecaster"] not in without and (not entry["reference"] or entry["forecaster"] in SHOWN_REFERENCES)
+    ]  # fmt: skip
+    column = re.compile(rf"time \| {score} \| .* events \| 1")
+    shown = [figure.value for place, figure in read("forecasts by time").figures if column.fullmatch(place)]
+    assert sorted(filter(None, shown)) == sorted(scores)
 
 
 @pytest.mark.skipif(WRITES, reason="writes the file")
