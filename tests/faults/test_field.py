@@ -57,7 +57,7 @@ TESTS_OF_FAILURES = (
     "test_every_endpoint_has_the_same_agent_figures",
     "test_in_archive_and_admin_negative_numbers_are_numbers_and_formulas_text",
     "test_another_client_can_not_lock_the_operator_out",
-    "test_every_page_answers_while_a_job_holds_its_transaction_open",
+    "test_every_page_answers_while_jobs_hold_their_transaction_open",
     "test_no_migration_locks_or_rewrites_a_big_table_for_long",
     "test_hostile_questions_change_neither_headings_nor_rows",
     "test_release_that_has_ended_is_approved_before_a_cohort_starts",
