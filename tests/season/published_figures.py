@@ -18,6 +18,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from scoring.constants import SHOWN_REFERENCES
 from tests.markup import element, elements, links, visible_text
 from tests.season import formats
 
@@ -201,6 +202,7 @@ def figures_of(page: LexborHTMLParser, slugs: dict[str, str], names: dict[str, s
             yield Figure(number, formats.count(number), f"{re.sub(NUMBERS, '#', label)}{ROWS_OF}", {}, set())
 
 
+SHOWN = set(SHOWN_REFERENCES)
 DASH = "–"
 CHART = "Data: "
 """Begins the label of the table with a chart's data."""
@@ -356,10 +358,20 @@ def _agrees(record: Record, identity: dict[str, frozenset[str]]) -> bool:
     return bool(common) and all(record.fields[name] & identity[name] for name in common)
 
 
+def _forecaster(record: Record) -> set[str]:
+    return record.fields.get("forecaster", set())
+
+
 def _counts(records: list[Record]) -> Iterator[tuple[str, str]]:
-    """How many records there are: all, all but one, and those of a status, side or kind, or baselines."""
+    """How many records there are: all, all but one, and those of a status, side or kind, or baselines;
+    of a board's entries those that pages show.
+    """
     yield str(len(records)), ""
     yield str(len(records) - 1), "others"
+    shown = [
+        record for record in records if "False" in record.fields.get("reference", ()) or SHOWN & _forecaster(record)
+    ]
+    yield str(len(shown)), "shown"
     for name in ("status", "side", "kind", "reference"):
         numbers = Counter(text for record in records for text in record.fields.get(name, ()))
         yield from ((str(number), name) for number in numbers.values())
