@@ -24,7 +24,8 @@ from django.test import Client
 from agents.models import Agent, ChainLink, JournalEntry, ModelCall, Position, Settlement, Trade
 from agents.services.registrations import register_external_agent
 from arena_verifier.rows import Row
-from foundation.models import Alert, Run
+from foundation.models import Alert, AlertItem, Run
+from foundation.services.runs import JOB_FAILED
 from scoring.exports.verification.database_rows import DatabaseRows
 from scoring.exports.verification.ledger_audit import CHECKS, violations_about
 from tests.answers import GEMINI, GPT
@@ -56,6 +57,8 @@ POINTS = {
     "compute_scores": ("scores.scored", "scores.ranked"),
 }
 """The fail points that a command passes."""
+TOLD_BY_NAME = ("check_resolutions", "compute_scores", "open_envelopes")
+"""The commands whose every failure is an alert that names them, unless another run has ended beside the last."""
 ENDED = (0, 1)
 """Exit codes of a command that ran to its end."""
 WEEKS = 2
@@ -294,15 +297,28 @@ def _state(at: datetime) -> dict[str, Any]:
     """What the rules of a step are about."""
     settings.ARENA_CLOCK = at
     tables = TablesReadOnce()
-    last_run = {run.kind: run for run in Run.objects.order_by("pk").only("kind", "status")}
-    failed = sorted(kind for kind, run in last_run.items() if run.status == Run.Status.FAILED)
     return {
         "violations": [line for subject in CHECKS for line in violations_about(subject, tables)],
         "bought twice": answers_bought_twice(),
         "claims lost": list(ModelCall.objects.filter(late=True).values_list("pk", flat=True)),
         "record": _record(),
-        "untold": failed if failed and not Alert.objects.open().exists() else [],
+        "untold": _untold(),
     }
+
+
+def _untold() -> list[str]:
+    """The commands that failed at last, and of which no alert tells: of some, none that names the command."""
+    named = set(AlertItem.objects.filter(kind=JOB_FAILED, cleared_at=None).values_list("subject", flat=True))
+    is_anything_told, untold = Alert.objects.open().exists(), []
+    for kind in POINTS:
+        runs = list(Run.objects.filter(kind=kind).order_by("-pk")[:2])
+        if not runs or runs[0].status != Run.Status.FAILED:
+            continue
+        is_alone = all(run.finished_at and run.finished_at <= runs[0].started_at for run in runs[1:])
+        is_told = kind in named if kind in TOLD_BY_NAME and is_alone else is_anything_told
+        if not is_told:
+            untold.append(kind)
+    return untold
 
 
 class TablesReadOnce(DatabaseRows):
