@@ -22,6 +22,7 @@ from scoring.constants import SHOWN_REFERENCES
 from tests.markup import links
 from tests.season.places import FOREIGN, NAMES, STATUS, Places
 from tests.season.published_figures import (
+    ROWS_OF,
     SHOWN_AS,
     Figure,
     Record,
@@ -85,8 +86,12 @@ def read(season: SeasonApi, site: Site) -> Any:
         kind = str(resolve(places[name].partition("?")[0]).url_name)
         html = LexborHTMLParser(season.client.get(places[name]).text)
         kind = SAME.get(kind, kind)
-        figures = [(f"{kind} | {figure.place}", figure) for figure in figures_of(html, slugs, season.names)]
         addresses = links(html, 'link[rel=alternate][type="application/json"]')
+        figures = [
+            (f"{kind} | {figure.place}", figure)
+            for figure in figures_of(html, slugs, season.names)
+            if addresses or not figure.place.endswith(ROWS_OF)  # such as the wheels of the kit, where it was built
+        ]
         return ReadPage(html, figures, Sources({address: records(address) for address in addresses}))
 
     return page
