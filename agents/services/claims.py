@@ -57,11 +57,14 @@ class Claim(Generic[AnyTask]):
                 append_to_chain(self.task)
         return self.task
 
-    def refuse(self, call: ModelCall, reasons: Sequence[str], summary: str) -> AnyTask:
-        """The task, failed because nothing of a well-formed answer could be carried out. Raises ClaimLost."""
+    def refuse(self, call: ModelCall, reasons: Sequence[str], summary: str, at: datetime) -> AnyTask:
+        """The task, failed because nothing of a well-formed answer could be carried out. Raises ClaimLost.
+
+        The reasons quote the answer: under the seal they stay with the call, since run logs and alerts tell the error.
+        """
         call.result, call.error = ModelCall.Result.REFUSED, "\n".join(reasons)
         call.save(update_fields=["result", "error"])
-        error = f"{summary}: {'; '.join(reasons)}"
+        error = summary if self.task.is_sealed_at(at) else f"{summary}: {'; '.join(reasons)}"
         return self.finish(status=Task.Status.FAILED, refusals=self.task.refusals + 1, error=error)
 
     def _update(self, **fields: object) -> None:

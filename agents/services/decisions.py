@@ -237,7 +237,7 @@ class DecisionConversation(Conversation[Decision]):
             verdict = DecisionVerdict.judged(answer, agent=agent, universe=claim.task.universe)
             if verdict.refusals:
                 store_instructions(verdict.instructions, call)
-                return claim.refuse(call, verdict.refusals, "no instruction could be carried out")
+                return claim.refuse(call, verdict.refusals, "no instruction could be carried out", at)
             return self._end(claim, call, verdict, agent, at)
 
     def give_up(self, claim: Claim[Decision], reason: str, at: datetime) -> Decision:

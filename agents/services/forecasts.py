@@ -349,7 +349,7 @@ def _record_forecasts(claim: Claim[Elicitation], *, at: datetime) -> Elicitation
         claim.renew()
         if not verdict.valid:
             verdict.store_refused()
-            return claim.refuse(verdict.rows[0].call, verdict.refusals, "no forecast could be taken")
+            return claim.refuse(verdict.rows[0].call, verdict.refusals, "no forecast could be taken", at)
         return _end(claim, verdict, at)
 
 

@@ -175,6 +175,7 @@ def _response(target: SubmissionTarget[Any], task: Task, call: ModelCall) -> tup
         error = error or Envelope.objects.get(call=call).verdict["error"]
     elif call.result == ModelCall.Result.REFUSED:
         consequence = _tries(task.methodology.refused_retries + 1 - task.refusals)
+        error = f"{error.partition(':')[0]}: {'; '.join(call.error.splitlines())}"
     else:
         consequence = _tries(malformed_tries_left(task))
     return HTTPStatus.UNPROCESSABLE_ENTITY, {"detail": f"{error} ({consequence})"}

@@ -26,6 +26,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from agents.models import Agent, Decision, Elicitation, Envelope, Forecast, ModelCall
 from agents.services.registrations import register_external_agent
+from foundation.models import Alert, Run
 from markets.models import Market, QuestionEntry, VenueTraffic
 from tests.answers import GEMINI, GPT, GROK, KIMI, bet, forecast, sell
 from tests.arena_site.dashboard.accounts import sign_in
@@ -49,6 +50,8 @@ MASKED = re.compile(
     # which the operator's monitor reads
     r"|(?m:^arena_(run_\w+_seconds|venue_latency_seconds|database_bytes|table_rows\{table=\"agents_modelcall\").*$)"
 )
+QUOTED = re.compile(r"43\.21|12\.34|[78]\.0 ?(?:is|,|for)|bets\[0\]")
+"""What refusals of sealed answers quote of them."""
 BY_CONTENT = (
     "/search/?q=zanzi", "/decisions/?q=zanzi", "/markets/?played=held", "/markets/?played=bet", "/sitemap-markets.xml",
     f"{API}decisions/?action=BET", f"{API}decisions/?action=SELL", f"{API}decisions/?fallback=false",
@@ -257,6 +260,14 @@ def found_by_content(pages: dict[str, str]) -> dict[str, list[str]]:
     return {path: found for path in paths if (found := [row for row in rows if row in pages[path]])}
 
 
+def notices_to_operators() -> list[str]:
+    """The lines of run logs and alerts, and the text of the dashboard."""
+    lines = [*Alert.objects.values_list("message", flat=True), text_of(sign_in("operator").get("/admin/"))]
+    for job in Run.objects.all():
+        lines += [job.error, *job.log_texts]
+    return lines
+
+
 def reads_after_the_opening(client: Client) -> Iterator[tuple[str, str]]:
     staff = sign_in("operator")
     for reader, paths in ((client, with_keys(OPENED)), (staff, [f"{ADMIN}{path}" for path in OPENED_TO_STAFF])):
@@ -280,6 +291,7 @@ def test_worlds_that_differ_in_sealed_answers_look_alike_until_the_opening(
             settings.ARENA_CLOCK = DECIDED + 12 * MINUTE
             sealed_worlds.append(dict(reads(client, tmp_path / str(number))))
             assert found_by_content(sealed_worlds[-1]) == {}
+            assert [line for line in notices_to_operators() if QUOTED.search(line)] == []
             settings.ARENA_CLOCK = DECIDED + 30 * MINUTE
             assert run("open_envelopes", DECIDED + 30 * MINUTE).code == 0
             opened_worlds.append(dict(reads_after_the_opening(client)))
