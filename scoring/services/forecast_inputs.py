@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from agents.letters import published
 from agents.models import Elicitation, Forecast, ModelCall, RefusedForecast, Release, Trade
 from cohorts.conditions import stored_conditions
 from cohorts.models import Cohort
-from foundation.bulk import subset
 from markets.models import Market, Question
 from scoring.leaderboard_keys import arms_asked, to_json
 from scoring.models import Leaderboard
@@ -32,43 +31,25 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
 
     Numbers alone would miss an outcome that was reversed.
     """
-    forecasts = Forecast.objects.filter(arm=selection.arm)
-    if selection.methodology:
-        forecasts = forecasts.filter(methodology=selection.methodology)
-    tasks = selection.elicitations()
-    calls = published(ModelCall.objects.filter(elicitation__in=tasks))
+    tasks, forecasts = selection.elicitations(), _forecasts(selection)
     bets = Trade.objects.filter(kind=Trade.Kind.BUY)
     resolved_bets = bets.filter(market__status=Market.Status.RESOLVED)
     number = Count("pk")
     families = list(selection_families(selection).order_by("pk").values_list("slug", "display_name", "external"))
-    entries = asked_and_resolved(selection).order_by().values_list("question__category")
-    resolved = {name: counts for name, *counts in entries.annotate(Count("pk"), Max("question__resolved_at"))}
-    # Forecasts, not their scores: an index holds what is counted. 10,700 take 4 ms on SQLite instead of 18.
-    answered = forecasts.filter(question__status=Question.Status.RESOLVED).order_by()
-    answers = dict(answered.values_list("question__category").annotate(Count("question")))
     categories: dict[str, dict[str, Any]] = defaultdict(lambda: {"format": FORMAT, "families": families})
-    for name, inputs_by_category in (("resolved", resolved), ("forecasts", answers)):
-        for category, counts in inputs_by_category.items():
-            categories[category][name] = counts
-    excluded = dict(answered.exclude(excluded="").values_list("question__category").annotate(Count("question")))
-    for category, number_excluded in excluded.items():
-        categories[category]["excluded"] = number_excluded
+    resolved_by_category, resolved = _resolved(selection)
+    for category, numbers in resolved_by_category.items():
+        categories[category] |= numbers
     refused = refused_forecasts(selection, "entry__question__category")
     for (_, category), refusals in sorted(refused.items()):
         categories[category].setdefault("refused", []).append(refusals)
     inputs: dict[str, Any] = {
         "families": families,
         "categories": categories,
-        "resolved": {
-            "format": FORMAT,
-            "number": sum(number for number, _ in resolved.values()),
-            "newest": max((newest for _, newest in resolved.values()), default=None),
-            "forecasts": sum(answers.values()),
-            **({"excluded": sum(excluded.values())} if excluded else {}),
-        },
+        "resolved": resolved,
         "forecasts": forecasts.aggregate(number=number, newest=Max("made_at")),
         "asked": tasks.aggregate(number=number, completed=Count("pk", filter=Q(status=Elicitation.Status.COMPLETED))),
-        "calls": calls.aggregate(number=number, cost=Sum("cost_usd")),
+        "calls": _calls(selection),
         "bets": bets.aggregate(number=number, newest=Max("executed_at")),
         "releases": release_dates(),
         "resolved_bets": resolved_bets.aggregate(number=number, newest=Max("market__resolved_at")),
@@ -79,8 +60,43 @@ def inputs_version(selection: Selection) -> dict[str, Any]:
         inputs["other_arms"] = {}
         for arm in arms_asked():
             if arm != selection.arm:
-                inputs["other_arms"][arm] = subset(inputs_version(Selection(arm)), ("resolved", "calls"))
+                other = Selection(arm)
+                _, of_arm = _resolved(other)
+                inputs["other_arms"][arm] = {"resolved": of_arm, "calls": _calls(other)}
     return to_json(inputs)
+
+
+def _forecasts(selection: Selection) -> QuerySet[Forecast]:
+    """The forecasts of a selection, whatever has resolved."""
+    forecasts = Forecast.objects.filter(arm=selection.arm)
+    return forecasts.filter(methodology=selection.methodology) if selection.methodology else forecasts
+
+
+def _resolved(selection: Selection) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Numbers of what has resolved, by category and over all of them."""
+    entries = asked_and_resolved(selection).order_by().values_list("question__category")
+    resolved = {name: counts for name, *counts in entries.annotate(Count("pk"), Max("question__resolved_at"))}
+    # Forecasts, not their scores: an index holds what is counted. 10,700 take 4 ms on SQLite instead of 18.
+    answered = _forecasts(selection).filter(question__status=Question.Status.RESOLVED).order_by()
+    answers = dict(answered.values_list("question__category").annotate(Count("question")))
+    excluded = dict(answered.exclude(excluded="").values_list("question__category").annotate(Count("question")))
+    by_category: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, numbers in (("resolved", resolved), ("forecasts", answers), ("excluded", excluded)):
+        for category, counts in numbers.items():
+            by_category[category][name] = counts
+    return by_category, {
+        "format": FORMAT,
+        "number": sum(number for number, _ in resolved.values()),
+        "newest": max((newest for _, newest in resolved.values()), default=None),
+        "forecasts": sum(answers.values()),
+        **({"excluded": sum(excluded.values())} if excluded else {}),
+    }
+
+
+def _calls(selection: Selection) -> dict[str, Any]:
+    """The number and cost of a selection's calls."""
+    calls = published(ModelCall.objects.filter(elicitation__in=selection.elicitations()))
+    return calls.aggregate(number=Count("pk"), cost=Sum("cost_usd"))
 
 
 def compares_conditions(selection: Selection) -> bool:
