@@ -523,6 +523,7 @@ def ask(
 
     Mid prices are those of the outcomes, rest for none of these; `asks` gives options an ask and a NO ask.
     """
+    version = Methodology.objects.get(version=methodology)
     parts = QuestionSet.objects.filter(day=day_of(day), methodology=methodology)
     entry = QuestionEntry.objects.filter(question_set__in=parts, question=question).first()
     if entry is None:
@@ -538,7 +539,7 @@ def ask(
             sealed_until=seal_end(FORECAST, methodology, frozen_at), sha256=questions_fingerprint([entry]),
         )  # fmt: skip
         entry.save()
-        rules = Methodology.objects.get(version=methodology).forecast_rules
+        rules = version.forecast_rules
         assert rules is not None
         for condition in rules.conditions:
             block, evidence = question_block([entry], condition, rules), "[]" if condition.has_evidence else ""
@@ -546,8 +547,11 @@ def ask(
                 question_set=entry.question_set, arm=condition.name, number=1, block=block, evidence_block=evidence
             )
     batch = QuestionBatch.objects.get(question_set=entry.question_set, arm=arm)
+    options = [option.name for option in question.options.all()]
     for slug, vector in (answers or {}).items():
-        _answer(entry, batch, Family.objects.get(slug=slug), vector, at=day + DECIDED, cost=(cost, cost_source))
+        probabilities = dict(zip(options, vector, strict=True))
+        family = Family.objects.get(slug=slug)
+        _answer(entry, batch, version, family, probabilities, at=day + DECIDED, cost=(cost, cost_source))
     return entry
 
 
@@ -564,17 +568,15 @@ def _question_prices(question: Question, asks: Mapping[str, tuple[str | None, st
 
 
 def _answer(
-    entry: QuestionEntry, batch: QuestionBatch, family: Family, vector: Sequence[float], *, at: datetime,
-    cost: tuple[str, str],
+    entry: QuestionEntry, batch: QuestionBatch, methodology: Methodology, family: Family,
+    probabilities: Mapping[str, float], *, at: datetime, cost: tuple[str, str],
 ) -> Forecast:  # fmt: skip
-    methodology = Methodology.objects.get(version=entry.question_set.methodology)
     release = family.release_at(at)
     assert release is not None
     task = Elicitation.objects.create(
         batch=batch, methodology=methodology, release=release, family=family,
         status=Elicitation.Status.COMPLETED, made_at=at,
     )  # fmt: skip
-    probabilities = dict(zip((option.name for option in entry.question.options.all()), vector, strict=True))
     rationale = f"{family.display_name} has its reasons."
     stated_forecast = StatedForecast(
         str(entry.question_id), tuple((name, Decimal(str(value))) for name, value in probabilities.items()), rationale

@@ -8,8 +8,8 @@ from django.test import Client
 from arena_verifier.program import verify
 from scoring.exports.verification.verifier import verify_archive
 from scoring.selectors.forecast_panels import Selection, family_names, resolved_entries
-from scoring.services.agents_boards import forecast_agents_board
-from scoring.services.scores import compute_scores
+from scoring.services.agents_boards import forecast_agents_board, refresh_agents_boards
+from scoring.services.forecast_scores import score_forecasts
 from tests.commands import run
 from tests.factories import WEEK, QuestionFactory, ask, end_question
 from tests.scoring.exports.forgery import Cells, read_cells, rewrite
@@ -42,7 +42,8 @@ def answer_questions() -> None:
         question = QuestionFactory()
         ask(question, vectors, day=day)
         end_question(question, "YES" if number % 3 else "NO", at=day + DAY)
-    compute_scores(at=END)
+    score_forecasts(at=END)
+    refresh_agents_boards(at=END)
 
 
 helpers = shared_rows(answer_questions)
@@ -77,7 +78,7 @@ def test_interval_of_a_score_ends_at_the_bounds_of_a_brier_score(client: Client)
         question = QuestionFactory()
         ask(question, {GPT: [0.9, 0.1], "sure": [chance, 1 - chance]}, day=day)
         end_question(question, "YES", at=day + DAY)
-    compute_scores(at=END)
+    refresh_agents_boards(at=END)
     rows = board(client)
     low, high = rows["sure"]["score_ci"]
     assert (low, 0.1 < high <= 1) == (0.0, True)
