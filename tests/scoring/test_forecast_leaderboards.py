@@ -26,7 +26,7 @@ from scoring.services.forecast_leaderboards import refresh_forecast_leaderboards
 from scoring.services.forecast_ranking import forecast_leaderboard
 from scoring.services.forecast_scores import score_forecasts
 from scoring.services.leaderboard_drift import leaderboard_drift
-from scoring.services.scores import clear_scores, compute_scores
+from scoring.services.scores import clear_scores
 from tests.factories import WEEK, MarketFactory, QuestionFactory, ask, end_question, reverse_to
 from tests.scoring.reads import statements
 from tests.shared_rows import shared_rows
@@ -212,18 +212,17 @@ def test_a_selection_ends_with_an_instant() -> None:
     assert (leaderboard(until=END)[GPT]["n"], leaderboard()[GPT]["n"]) == (1, 2)
 
 
-@pytest.mark.parametrize("resolved", [0, 1, 2, 3])
-def test_few_questions_raise_nothing(resolved: int) -> None:
+def test_few_questions_raise_nothing() -> None:
     ask(QuestionFactory(), {GPT: [0.7, 0.3]})
-    for _ in range(resolved):
+    for resolved in range(4):
+        refresh_forecast_leaderboards(at=END)
+        entry = stored_entry()
+        assert (entry["n"], entry["brier"] is None) == (resolved, resolved == 0)
+        assert entry["brier_ci"] is None  # below four events
         asked_and_ended({GPT: [1.0, 0.0], GROK: [0.5, 0.5]})
-    compute_scores(at=END)
-    entry = stored_entry()
-    assert (entry["n"], entry["brier"] is None) == (resolved, resolved == 0)
-    assert entry["brier_ci"] is None  # below four events
 
 
-def a_week(questions: int = 6) -> None:
+def a_week(questions: int) -> None:
     """Questions of two categories on which three families differ, some in one event, two asked twice."""
     for number in range(questions):
         lean = 0.1 + 0.12 * (number % 6)
@@ -246,16 +245,16 @@ def ranked(path: Path, *, latest: bool) -> dict[str, Any]:
 
 
 def score_a_week() -> None:
-    a_week()
-    compute_scores(at=END)
+    a_week(8)
+    refresh_forecast_leaderboards(at=END)
 
 
 scored_week = shared_rows(score_a_week)
 
 
-def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(tmp_path: Path) -> None:
-    a_week(8)
-    compute_scores(at=END)
+def test_the_leaderboard_equals_what_rank_makes_of_the_same_forecasts_in_a_file(
+    scored_week: None, tmp_path: Path
+) -> None:
     entries = {entry["forecaster"]: entry for entry in stored().entries}
     averaged = ("brier", "brier_ci", "log", "average_return", "alpha", "ece")
     more = (
@@ -316,40 +315,39 @@ def test_leaderboards_are_stored_by_methodology_arm_and_category(scored_week: No
         for version in ("", "v2") for arm in ("blind", "priced") for category in ("", "Politics", "Sports")
     }  # fmt: skip
     politics = stored_entry(category="Politics")
-    assert (politics["n"], politics["forecasts"], politics["cost_usd"], politics["irt_ability"]) == (3, 4, None, None)
+    assert (politics["n"], politics["forecasts"], politics["cost_usd"], politics["irt_ability"]) == (4, 5, None, None)
     assert stored().entries == stored(methodology="v2").entries
 
 
 def test_a_leaderboard_tells_what_asking_cost_and_stores_how_hard_questions_were(scored_week: None) -> None:
     entry = stored_entry()
-    assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.080000", 8, 0, 0)
+    assert (entry["cost_usd"], entry["asked"], entry["declined"], entry["refused"]) == ("0.100000", 10, 0, 0)
     assert entry["irt_ability"] is not None
     difficulties = QuestionDifficulty.objects.filter(arm="priced")
-    assert difficulties.count() == 6
-    assert list(leaderboard_drift(at=END)) == []
+    assert difficulties.count() == 8
     difficulties.update(difficulty=9.0)
     drift = list(leaderboard_drift(at=END, repair=True))
-    assert [line.partition(" priced is (9.0")[1] for line in drift] == [" priced is (9.0"] * 6
+    assert [line.partition(" priced is (9.0")[1] for line in drift] == [" priced is (9.0"] * 8
     assert not difficulties.filter(difficulty=9.0).exists()
     assert list(leaderboard_drift(at=END)) == []
 
 
-def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit() -> None:
-    a_week(4)
-    assert refresh_forecast_leaderboards(at=END) == 12
+def test_unchanged_leaderboards_are_left_alone_and_a_pass_keeps_what_takes_long_to_fit(
+    scored_week: None,
+) -> None:
     assert refresh_forecast_leaderboards(at=END + DAY) == 0
     before = stored_entry()
     fitted = stored().report["fitted_at"]
     question = asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9]})
     assert question.category == "Politics"
-    compute_scores(at=END + 2 * DAY, refit=False)
+    refresh_forecast_leaderboards(at=END + 2 * DAY, refit=False)
     after = stored_entry()
     assert after["n"] == before["n"] + 1
     assert after["irt_ability"] == before["irt_ability"] is not None
     assert stored().report["fitted_at"] == fitted
-    compute_scores(at=END + 3 * DAY)
+    refresh_forecast_leaderboards(at=END + 3 * DAY)
     assert stored().report["fitted_at"] != fitted
-    assert stored_entry(category="Politics")["n"] == 3
+    assert stored_entry(category="Politics")["n"] == 5
 
 
 @pytest.mark.thorough
@@ -357,37 +355,37 @@ def test_few_new_forecasts_wait_for_the_daily_fit_of_many(monkeypatch: pytest.Mo
     everyone = {family.slug: [0.7, 0.3] for family in Family.objects.all()}
     for _ in range(math.ceil(100 / len(everyone))):
         asked_and_ended(everyone)
-    compute_scores(at=END)
+    refresh_forecast_leaderboards(at=END)
     asked_and_ended({GPT: [0.9, 0.1]})
-    compute_scores(at=END)
+    refresh_forecast_leaderboards(at=END)
     fitted = stored().report["fitted"]
     assert fitted["forecasts"] == 106
     monkeypatch.setattr(forecast_inputs, "MANY_FORECASTS", 106)
     asked_and_ended({GPT: [0.9, 0.1]})
-    compute_scores(at=END + DAY / 2)
+    refresh_forecast_leaderboards(at=END + DAY / 2)
     assert stored().report["fitted"] == fitted
     assert stored_entry()["n"] == stored_entry(GROK)["n"] + 2
     assert list(leaderboard_drift(at=END + DAY / 2)) == []
-    compute_scores(at=END + DAY)
+    refresh_forecast_leaderboards(at=END + DAY)
     assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1
     asked_and_ended(everyone)
-    compute_scores(at=END + 1.5 * DAY)
+    refresh_forecast_leaderboards(at=END + 1.5 * DAY)
     assert stored().report["fitted"]["forecasts"] == fitted["forecasts"] + 1 + len(everyone)
 
 
 @pytest.mark.thorough
 def test_slow_fits_added_to_a_current_leaderboard_give_what_one_computation_gives() -> None:
     a_week(4)
-    compute_scores(at=END)
+    refresh_forecast_leaderboards(at=END)
     asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9], KIMI: [0.4, 0.6]})
-    compute_scores(at=END + DAY, refit=False)
+    refresh_forecast_leaderboards(at=END + DAY, refit=False)
     before = stored()
-    compute_scores(at=END + 2 * DAY)
+    refresh_forecast_leaderboards(at=END + 2 * DAY)
     in_two_steps = stored()
     assert in_two_steps.report["fitted"] != before.report["fitted"]
     assert list(leaderboard_drift(at=END + 2 * DAY)) == []
     Leaderboard.objects.all().delete()
-    compute_scores(at=END + 2 * DAY)
+    refresh_forecast_leaderboards(at=END + 2 * DAY)
     at_once = stored()
     assert first_difference(in_two_steps.entries, at_once.entries) is None
     assert first_difference(in_two_steps.report, at_once.report) is None
@@ -399,15 +397,15 @@ def test_note_that_a_slow_fit_did_not_converge_stays_as_long_as_its_figures(monk
     monkeypatch.setattr(irt, "ROUNDS", 1)
     note = "item response theory: the search ended before it converged"
     a_week(4)
-    compute_scores(at=END)
+    refresh_forecast_leaderboards(at=END)
     assert stored().report["notes"].count(note) == 1
     ask(QuestionFactory(), {GPT: [0.7, 0.3]})  # another forecast was made, and none of those that were fitted changed
-    compute_scores(at=END + DAY, refit=False)
+    refresh_forecast_leaderboards(at=END + DAY, refit=False)
     assert (stored().computed_at, stored().report["notes"].count(note)) == (END + DAY, 1)
     assert list(leaderboard_drift(at=END + DAY)) == []
     asked_and_ended({GPT: [0.9, 0.1], GROK: [0.1, 0.9]})
-    compute_scores(at=END + 2 * DAY, refit=False)
-    compute_scores(at=END + 3 * DAY)
+    refresh_forecast_leaderboards(at=END + 2 * DAY, refit=False)
+    refresh_forecast_leaderboards(at=END + 3 * DAY)
     assert stored().report["notes"].count(note) == 1
     assert list(leaderboard_drift(at=END + 3 * DAY)) == []
 
@@ -416,7 +414,7 @@ def test_a_category_without_a_new_resolution_keeps_its_leaderboard(scored_week: 
     question = QuestionFactory(markets=[MarketFactory(category="Sports")])
     ask(question, {GPT: [0.7, 0.3]})
     end_question(question, "YES")
-    compute_scores(at=END + DAY)
+    refresh_forecast_leaderboards(at=END + DAY)
     computed = {category: stored(category=category).computed_at for category in ("", "Politics", "Sports")}
     assert computed == {"": END + DAY, "Politics": END, "Sports": END + DAY}
 
@@ -426,7 +424,7 @@ def test_fits_of_an_older_format_are_repeated(scored_week: None) -> None:
     leaderboard = stored()
     leaderboard.report["fitted"] = {"number": 6, "newest": None, "forecasts": 11, "scored_at": None}
     leaderboard.save()
-    compute_scores(at=END + DAY / 2)
+    refresh_forecast_leaderboards(at=END + DAY / 2)
     assert stored().report["fitted_at"] == (END + DAY / 2).isoformat()
 
 
@@ -439,7 +437,7 @@ def test_missing_leaderboard_of_a_category_is_computed_beside_current_ones(score
 def test_reversed_outcome_renews_leaderboards_of_as_many_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecast_inputs, "MANY_FORECASTS", 0)
     question = asked_and_ended({GPT: [0.7, 0.3], GROK: [0.2, 0.8]})
-    compute_scores(at=END)
+    refresh_forecast_leaderboards(at=END)
     market = Market.objects.get(outcomes__question_options__question=question, outcomes__side="YES")
     later = END + DAY / 2
     reverse_to(market, "NO", at=later)
@@ -462,7 +460,7 @@ def test_a_leaderboard_costs_the_same_queries_whatever_was_asked() -> None:
 def test_the_report_holds_pairs_agreement_curves_and_reliability(scored_week: None) -> None:
     report = stored().report
     pair = next(p for p in report["pairs"] if {p["first"], p["second"]} == {GPT, GROK})
-    assert (pair["n"], pair["weight"]) == (6, pytest.approx(6)), "questions, two of them asked twice"
+    assert (pair["n"], pair["weight"]) == (8, pytest.approx(8)), "questions, two of them asked twice"
     assert 0 <= pair["p_holm"] <= 1
     assert pair["questions_more"] is not None
     assert set(report["curves"]["average_return"]) == {"0", "0.5", "1"}
@@ -470,4 +468,4 @@ def test_the_report_holds_pairs_agreement_curves_and_reliability(scored_week: No
     assert GPT in report["curves"]["reliability"]["forecasters"]
     assert report["agreement"]["spearman"]["brier"]["log"] is not None
     assert report["forecasts_and_trades"] == []
-    assert (report["data"]["questions"], report["data"]["entries"]) == (6, 8)
+    assert (report["data"]["questions"], report["data"]["entries"]) == (8, 10)
