@@ -1,7 +1,6 @@
 """Hostile text from outside on every page that shows it: none runs, links elsewhere or changes the direction."""
 
 import json
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -9,10 +8,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from agents.models import Agent, Decision, Family, Forecast, ModelCall
+from agents.models import AgentVersion, Family, Forecast, Maker, ModelCall
 from agents.models.forecast import RefusedForecast
-from markets.models import Market, Question, Universe
 from scoring.services.scores import compute_scores
+from tests.arena_site.addresses import REFUSED, pages
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -45,6 +44,8 @@ BOUNDED = HOSTILE[:250]
 FORBIDDEN_TAGS = {"img", "iframe", "object", "embed", "base", "style", "textarea", "applet", "foreignobject"}
 FORBIDDEN_TAGS |= {"animate", "set"}
 WITHOUT_CLOSING = {"meta", "link", "br", "hr", "input"}
+ELSEWHERE = ("https://polymarket.com/market/", "https://creativecommons.org/licenses/", "https://arxiv.org/abs/")
+"""Other sites to which pages of the arena lead."""
 LINK_ATTRIBUTES = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster"}
 
 
@@ -70,7 +71,7 @@ class Reader(HTMLParser):
                 self.faults.append(f"{tag} {name} turns direction")
         if tag == "script":
             self.script = attributes.get("type", "") if "src" not in attributes else None
-            if "src" not in attributes and self.script != "application/json":
+            if "src" not in attributes and self.script not in ("application/json", "application/ld+json"):
                 self.faults.append("a script in the page")
         if tag not in WITHOUT_CLOSING:
             self.open.append((tag, tag in ("bdi", "pre", "option") or "dir" in attributes))
@@ -91,9 +92,7 @@ class Reader(HTMLParser):
 
     @staticmethod
     def is_harmless_link(value: str) -> bool:
-        return value.startswith(("/", "?", "#", "http://testserver/", "https://polymarket.com/market/")) and (
-            not value.startswith("//")
-        )
+        return value.startswith(("/", "?", "#", "http://testserver/", *ELSEWHERE)) and not value.startswith("//")
 
 
 @pytest.fixture
@@ -126,45 +125,39 @@ def hostile() -> None:
         entry = ask(question, {"gpt-5.1": [0.5, 0.3, 0.2]}, day=WEEK.replace(day=8 + day))
     first = entry.forecasts.get()
     RefusedForecast.objects.create(call=first.call, entry=ask(QuestionFactory(markets=[long])), stated={}, reason=worst)
+    asked = ask(QuestionFactory(text=worst))
     Forecast.objects.create(
-        elicitation=first.elicitation, call=first.call, entry=ask(QuestionFactory(text=worst)), question=question,
+        elicitation=first.elicitation, call=first.call, entry=asked, question=asked.question,
         family=first.family, release=first.release, methodology="v2", arm="priced", made_at=WEEK, rationale=worst,
-        probabilities={side: 1.0}, stated={side: worst},
+        probabilities={"YES": 1.0, "NO": 0.0}, stated={side: worst},
     )  # fmt: skip
+    maker = Maker.objects.create(name=BOUNDED[:80], address="ada@a.example", confirmed_at=WEEK)
+    guest = Family.objects.create(
+        slug="guest", display_name=BOUNDED[:80], provider=BOUNDED[:80], external=True, active=False, track="open",
+        maker=maker, color="#123456",
+    )  # fmt: skip
+    AgentVersion.objects.create(family=guest, number=1, began_at=WEEK, note=BOUNDED[:200])
     resolve(market, side)
     compute_scores(at=WEEK.replace(month=5))
     chain_all()
 
 
-def pages() -> Iterator[str]:
-    """Every page that shows text from outside."""
-    agent, decision = Agent.objects.earliest("pk"), Decision.objects.filter(calls__isnull=False).earliest("pk")
-    yield from (
-        "/",
-        "/cohorts/",
-        "/models/",
-        "/models/gpt-5.2/",
-        "/markets/",
-        "/forecasts/",
-        "/calibration/",
-    )
-    yield from (f"/cohorts/{agent.cohort.number}/", f"/cohorts/{agent.cohort.number}/gpt-5.2/")
-    yield from (f"/cohorts/{agent.cohort.number}/gpt-5.2/trades/", f"/decisions/{decision.pk}/")
-    yield from (f"/markets/{market.pk}/" for market in Market.objects.filter(traded=True))
-    yield from (f"/questions/{question.pk}/" for question in Question.objects.all())
-    yield from (f"/forecasts/{forecast.pk}/" for forecast in Forecast.objects.all())
-    yield from (f"/universes/{universe.pk}/" for universe in Universe.objects.all())
-    yield "/markets/?q=%22%3E%3Cscript%3Ealert(6)%3C/script%3E"
-    yield "/markets/?status=%22%3E%3Cscript%3Ealert(7)%3C/script%3E"
-    yield "/nowhere/%22%3E%3Cscript%3Ealert(8)%3C/script%3E/"
+ECHOED = (
+    "/markets/?q=%22%3E%3Cscript%3Ealert(6)%3C/script%3E",
+    "/markets/?status=%22%3E%3Cscript%3Ealert(7)%3C/script%3E",
+    "/nowhere/%22%3E%3Cscript%3Ealert(8)%3C/script%3E/",
+)
+"""Addresses whose pages show what was asked."""
 
 
 def test_nothing_hostile_survives_on_any_page(client: Client, hostile: None) -> None:
     faults: dict[str, list[str]] = {}
     visible = 0
-    for address in pages():
-        answer = client.get(address)
-        assert answer.status_code in (200, 404), address
+    for address in (*pages(of_each=None), *ECHOED):
+        answer = client.get(address, follow=True)
+        assert answer.status_code in (200, 404, REFUSED.get(address)), address
+        if not answer["Content-Type"].startswith("text/html"):
+            continue
         reader = Reader()
         reader.feed(answer.content.decode())
         visible += answer.content.decode().count("{{ secret }}")

@@ -10,17 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.arena_site.addresses import OPERATIONS, REFUSED, administration, endpoints, pages
 from tests.faults.processes import FORK, CommandRunner
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
 
 PATIENCE_S = 120
-FILES = ("daily-chain-heads", "archive-zip", "archive-file", "dataset-file", "kit-package", "kit-wheel")
-"""Addresses of published files, which read no database."""
-WITHOUT_A_LINK = {"/agents/application/": 410}
-"""The status of a page that wants the link of a mail."""
-PLACES = {"number": 1, "slug": "gpt-5.1", "version": "v1"}
-"""Parts of addresses beside the ids of rows."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +88,7 @@ def test_every_page_answers_while_jobs_hold_their_transaction_open(offline_arena
         assert offline_arena.read(name, _committed) == before
     after = offline_arena.read(name, _committed)
     assert all(number > number_before for number, number_before in zip(after, before, strict=True))
-    assert {address: status for address, status in answers.items() if status != 200} == WITHOUT_A_LINK
+    assert {address: status for address, status in answers.items() if status != 200} == REFUSED
     assert len(answers) > 150
 
 
@@ -152,61 +147,10 @@ def _visit_everything(session: str) -> dict[str, int]:
     _impatient(may_write=False)
     reader, operator = Client(raise_request_exception=False), Client(raise_request_exception=False)
     operator.cookies["sessionid"] = session
-    answers = {address: reader.get(address, follow=True).status_code for address in (*_pages(), *_endpoints(reader))}
-    return answers | {address: operator.get(address).status_code for address in _administration()}
-
-
-def _pages() -> Iterator[str]:
-    from django.urls import get_resolver, reverse
-
-    from agents.models import Decision, Forecast
-    from markets.models import Market, Question, Universe, UniverseEntry
-
-    rows = {"decision": Decision, "forecast": Forecast, "market": Market, "question": Question, "universe": Universe}
-    entry = UniverseEntry.objects.order_by("pk")[0]
-    page_names = {
-        "external-agent": {"slug": "visitor"},
-        "comparison": {"first": "gpt-5.1", "second": "grok-4"},
-        "share-image": {"name": "trading", "extension": "png"},
-        "sitemap": {"section": "decisions"},
-        "universe-entry": {"pk": entry.universe_id, "market": entry.market_id},
+    answers = {
+        address: reader.get(address, follow=True).status_code for address in (*pages(), *endpoints(), *OPERATIONS)
     }
-    patterns = list(get_resolver("arena_site.pages.urls").url_patterns)
-    for pattern in patterns:
-        if hasattr(pattern, "url_patterns"):
-            patterns += pattern.url_patterns
-            continue
-        if pattern.name in FILES or pattern.name.endswith("-chart"):  # a chart is read as its page is
-            continue
-        row = {"pk": rows[pattern.name].objects.order_by("pk")[0].pk} if pattern.name in rows else {}
-        place_names = PLACES | row | page_names.get(pattern.name, {})
-        yield reverse(pattern.name, kwargs={key: place_names[key] for key in pattern.pattern.converters})
-
-
-def _endpoints(reader: Any) -> Iterator[str]:
-    from arena_site.api import ENDPOINTS
-
-    yield from ("/api/schema/", "/api/docs/")
-    for prefix, viewset in ENDPOINTS.items():
-        yield (address := f"/api/v1/{prefix}/")
-        if not hasattr(viewset, "retrieve"):
-            continue
-        name = getattr(viewset, "lookup_field", "pk")
-        for row in reader.get(address).json()["results"][:1]:
-            if (key := row.get("id" if name == "pk" else name)) is not None:
-                yield f"{address}{key}/"
-
-
-def _administration() -> Iterator[str]:
-    from django.contrib import admin
-    from django.urls import reverse
-
-    yield reverse("admin:index")
-    for model in admin.site._registry:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        yield reverse(f"{name}_changelist")
-        if (row := model._default_manager.first()) is not None:
-            yield reverse(f"{name}_change", args=[row.pk])
+    return answers | {address: operator.get(address).status_code for address in administration()}
 
 
 def _committed() -> tuple[int, int]:

@@ -38,7 +38,6 @@ from tests.factories import (
 )
 from tests.markup import (
     chart_data,
-    count_queries,
     element,
     elements,
     get_page,
@@ -333,15 +332,6 @@ def test_every_pair_is_one_click_away(client: Client) -> None:
 
 
 # --- all of them ----------------------------------------------------------------------------------------
-
-ADDRESSES = ("/", "/trading/", "/forecasts/", "/calibration/", "/compare/", BOTH)
-
-
-def test_more_cohorts_and_questions_cost_no_more_queries(client: Client, season: None) -> None:
-    few = {address: count_queries(client, address) for address in ADDRESSES}
-    create_season(weeks=1)
-    assert {address: count_queries(client, address) for address in ADDRESSES} == few
-    assert max(few.values()) <= 24, few
 
 
 def test_only_pages_with_a_chart_load_its_script(client: Client) -> None:
