@@ -13,7 +13,6 @@ from django.db import connection
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from agents.models import (
     AgentVersion,
@@ -50,6 +49,7 @@ from markets.models import (
     VenueTraffic,
 )
 from scoring.models import AgentsBoard, Leaderboard, PublishedBoard, Snapshot
+from tests.arena_site.addresses import admin_address as url
 from tests.factories import (
     WEEK,
     AgentFactory,
@@ -77,10 +77,6 @@ BIG = ("snapshot", "priceobservation", "modelcall", "journalentry", "trade")
 
 def name(model: type[Model]) -> str:
     return model._meta.model_name or ""
-
-
-def url(model: type[Model], page: str, *args: Any) -> str:
-    return reverse(f"admin:{model._meta.app_label}_{name(model)}_{page}", args=args)
 
 
 def grow() -> None:
