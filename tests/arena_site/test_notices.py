@@ -294,15 +294,14 @@ def test_successful_job_clears_its_alert() -> None:
 # ── a day without an account ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("status", [401, 402])
-def test_day_without_an_account_is_counted_and_blames_no_model(venue: Venue, hook: Hook, status: int) -> None:
+def test_day_without_an_account_is_counted_and_blames_no_model(venue: Venue, hook: Hook) -> None:
     for number in range(3):
         venue.market(f"Will it rain in town {number}?")
     run("sync_markets", WEEK)
     run("start_cohort", WEEK)
-    refusal = Failure(status, {"error": {"code": status, "message": "refused"}})
+    statuses = {"run_decisions": 401, "run_forecasts": 402}
     for hours, command in ((0, "run_decisions"), (0, "run_decisions"), (2, "run_forecasts"), (3, "run_decisions")):
-        venue.says(GPT, refusal)
+        venue.says(GPT, Failure(statuses[command], {"error": {"message": "refused"}}))
         assert run(command, WEEK + hours * HOUR + 5 * MINUTE).code == 1
         enqueue(hours * HOUR + 10 * MINUTE)
     assert hook.told == [("open", "tasks-failed", 7), ("open", "tasks-failed", 7 + 14)]
@@ -321,7 +320,7 @@ def test_day_without_an_account_is_counted_and_blames_no_model(venue: Venue, hoo
     assert [told for told in hook.told if told[1] == "tasks-missed"] == [
         ("open", "tasks-missed", 7), ("open", "tasks-missed", 7 + 14),
     ]  # fmt: skip
-    for model in (Decision, Elicitation):
+    for model, status in ((Decision, 401), (Elicitation, 402)):
         rows = model.objects.filter(status="missed").values_list("error", flat=True)
         assert set(rows) == {f"the account was refused, not the model: gateway answered {status}: refused"}
 

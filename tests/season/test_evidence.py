@@ -520,10 +520,10 @@ def test_audit_after_the_resolution_marks_what_states_the_outcome(folder: Path, 
     write(folder, [*rows, text(text="Rain is expected."), text(CUP, text="The Lakers signed a guard.")])
     ask()
     ask_later = MONDAY + timedelta(days=1)
-    assert run("check_resolutions", ask_later).code == 0
+    assert run("check_resolutions", ask_later, "--skip-leaderboards").code == 0
     assert not EvidenceSnippet.objects.exclude(audited_at=None).exists()
     opened.resolve(RAIN, "Yes")
-    assert run("check_resolutions", ask_later + timedelta(hours=1)).code == 0
+    assert run("check_resolutions", ask_later + timedelta(hours=1), "--skip-leaderboards").code == 0
     assert [row.states_outcome for row in shown()] == [True, False, False, False]
     assert {row.audited_at for row in shown()} == {ask_later + timedelta(hours=1)}
     assert [row.states_outcome for row in shown(CUP)] == [None]
@@ -557,7 +557,7 @@ def test_question_page_lists_the_snippets_as_text(folder: Path, opened: Venue, c
     assert "no date" in section
     assert "states the outcome" not in section
     opened.resolve(RAIN, "Yes")
-    run("check_resolutions", MONDAY + timedelta(days=1))
+    run("check_resolutions", MONDAY + timedelta(days=1), "--skip-leaderboards")
     assert client.get(path).content.decode().count("states the outcome") == 1
 
 
@@ -602,7 +602,7 @@ def play_two_days(venue: Venue) -> Path:
         write(folder, [text("*", text="Of all of them.", retrieved_at="2026-03-09T01:02:03.456789Z")])
         ask(MONDAY + timedelta(days=1))
     venue.resolve(RAIN, "Yes")
-    run("check_resolutions", MONDAY + timedelta(days=2))
+    run("check_resolutions", MONDAY + timedelta(days=2), "--skip-leaderboards")
     assert run("export_dataset", None, "--out", folder / "whole", "--format", "csv").code == 0
     return folder / "whole"
 

@@ -125,16 +125,16 @@ def test_earlier_board_whose_chain_was_put_right_is_found_by_the_signed_head(cop
         assert all(line.startswith("anchor.json: ") for line in violations), violations
 
 
-@pytest.mark.parametrize("table", ["prices", "markets", "families", "calls", "leaderboard_forecast"])
-def test_both_verifiers_find_a_change_that_only_the_record_of_the_archive_shows(copy: Copy, table: str) -> None:
+def test_both_verifiers_find_a_change_that_only_the_record_of_the_archive_shows(copy: Copy) -> None:
     columns = {"prices": "reason", "markets": "slug", "families": "display_name", "calls": "latency_ms",
                "leaderboard_forecast": "figures"}  # fmt: skip
     folder = copy("whole")
     keep_csv_alone(folder)
-    rewrite(folder, table, cell(columns[table], '{"1":1}' if table == "leaderboard_forecast" else "1"))
-    expected = f"{table}: its rows are not those in the record of this archive"
-    assert expected in standalone_violations(folder)
-    assert expected in verify_archive(folder).violations
+    for table, column in columns.items():
+        rewrite(folder, table, cell(column, '{"1":1}' if table == "leaderboard_forecast" else "1"))
+    expected = {f"{table}: its rows are not those in the record of this archive" for table in columns}
+    assert expected <= set(standalone_violations(folder))
+    assert expected <= set(verify_archive(folder).violations)
 
 
 def test_whole_archive_is_no_window_by_its_manifest_alone(copy: Copy) -> None:
