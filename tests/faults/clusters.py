@@ -27,7 +27,7 @@ from tests.faults.processes import SUNDAY, CommandRunner
 DECIDING = SUNDAY + timedelta(minutes=5, seconds=1)
 PATIENCE_S = 420
 LOCK_S = 2
-"""How long a cluster waits for SQLite's lock here, so that an outage need not last longer than the real half minute."""
+"""How long a cluster waits for SQLite's lock in an outage, which then need not last half a minute, as the real one."""
 OUTAGE_S = 10
 PROCESSES = 6
 """The guard, three workers, the monitor and the pusher."""
@@ -123,7 +123,7 @@ class Queue:
         return eventually(lambda: (tasks_ended := self.ask(ended)).total() >= tasks and tasks_ended)
 
     @contextlib.contextmanager
-    def cluster(self, llm_timeout_s: int = 3) -> Iterator[psutil.Process]:
+    def cluster(self, llm_timeout_s: int = 3, lock_s: int = 30) -> Iterator[psutil.Process]:
         settings = {
             "DATABASE_URL": self.arena.database.address(self.name),
             "GAMMA_BASE_URL": self.arena.addresses["gamma"],
@@ -134,7 +134,7 @@ class Queue:
             "ARENA_LLM_TRANSPORT_RETRIES": "0",
             "DJANGO_SETTINGS_MODULE": "arena_site.settings",
         }
-        command = [sys.executable, "-m", "tests.faults.cluster_on_set_clock", str(self.clock.path), str(LOCK_S)]
+        command = [sys.executable, "-m", "tests.faults.cluster_on_set_clock", str(self.clock.path), str(lock_s)]
         with subprocess.Popen(command, cwd=PROJECT, env=os.environ | settings, start_new_session=True) as process:
             main = psutil.Process(process.pid)
             try:

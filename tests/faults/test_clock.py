@@ -15,7 +15,7 @@ import pytest
 from arena_site import jobs
 from arena_site.operations import processes
 from foundation.consistent_reads import consistent_reads
-from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
+from tests.faults.clusters import DECIDING, LOCK_S, OUTAGE_S, PATIENCE_S, Queue, ended, eventually, queue_of
 from tests.faults.processes import SUNDAY, CommandRunner
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
@@ -163,7 +163,7 @@ def test_a_call_that_the_clock_outran_executes_once(arena: CommandRunner, prepar
 def test_a_database_gone_after_a_clock_was_set_back_ends_no_process(
     arena: CommandRunner, prepared: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with queue_of(arena, prepared, tmp_path) as queue, queue.cluster() as cluster:
+    with queue_of(arena, prepared, tmp_path) as queue, queue.cluster(lock_s=LOCK_S) as cluster:
         processes_before = len(cluster.children(recursive=True))
         queue.set_clock(DECIDING - timedelta(hours=1))
         queue.enqueue("sync", "snapshots", "snapshots")

@@ -18,7 +18,7 @@ import pytest
 from arena_site import jobs
 from arena_site.operations import processes
 from foundation.consistent_reads import consistent_reads
-from tests.faults.clusters import DECIDING, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
+from tests.faults.clusters import DECIDING, LOCK_S, OUTAGE_S, PATIENCE_S, PROCESSES, Queue, ended, eventually, queue_of
 from tests.faults.processes import SUNDAY, CommandRunner
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.each_database]
@@ -113,7 +113,7 @@ def test_a_database_gone_for_ten_seconds_is_done_by_the_next_enqueue(
     arena: CommandRunner, prepared: str, tmp_path: Path
 ) -> None:
     with queue_of(arena, prepared, tmp_path) as queue:
-        with queue.cluster() as cluster:
+        with queue.cluster(lock_s=LOCK_S) as cluster:
             queue.gateway.hold.set()
             queue.enqueue("decisions")
             assert queue.gateway.held.wait(PATIENCE_S)
