@@ -71,6 +71,8 @@ def resolves_otherwise(venue: Venue, dice: Random) -> str:
     if not closed:
         return "no result to change"
     row = dice.choice(closed)
+    if not isinstance(row["outcomePrices"], str):
+        return f"{row['question']} has no prices to change"
     row["outcomePrices"] = json.dumps(list(reversed(json.loads(row["outcomePrices"]))))
     return f"{row['question']} changes its result"
 
