@@ -51,7 +51,7 @@ def field_values(row: models.Model, names: Sequence[str]) -> FieldValues:
 
 
 def create_missing(rows: Sequence[models.Model], *key: str) -> int:
-    """Creates those of the rows whose key, the named fields, no stored row has; all or none; returns how many.
+    """Creates the rows whose key, the named fields, no stored row has: all or none. Returns how many.
 
     They are read first, since the guards of SQLite refuse a stored key even where the statement would ignore it.
     PostgreSQL ignores the rows that another transaction stores meanwhile. SQLite knows no such transaction, and would
@@ -68,7 +68,7 @@ def create_missing(rows: Sequence[models.Model], *key: str) -> int:
 
 
 def _missing_rows(rows: Sequence[models.Model], key: Sequence[str]) -> list[models.Model]:
-    """Those of the rows whose key no stored row has."""
+    """The rows whose key no stored row has."""
     model: Any = type(rows[0])
     names = [model._meta.get_field(name).attname for name in key]
     keys = [field_values(row, names) for row in rows]

@@ -17,22 +17,13 @@ from agents.services.costs import response_cost
 from agents.services.model_calls import read_answer
 from cohorts.models import Cohort, Methodology
 from markets.models import QuestionBatch
-from tests.answers import GPT, HOLD
-from tests.faults.upstream import Act, Fault, answering, faulty, saying
+from tests.answers import GPT
+from tests.faults.upstream import HELD, LENGTH, Act, Fault, answering, completion, faulty, saying
 from tests.json_fields import WRONG, replace_field
 
 CENT = Decimal("0.01")
 
 
-def completion(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
-    """A completion that costs a cent, with changes at each of its depths."""
-    inner = {"role": "assistant", "content": content} | (message or {})
-    outer = {"index": 0, "finish_reason": "stop", "message": inner} | (choice or {})
-    return answering(200, {"id": "gen-1", "model": GPT, "choices": [outer], "usage": {"cost": 0.01}} | body)
-
-
-HELD = json.dumps(HOLD)
-LENGTH = {"finish_reason": "length"}
 PARTS = [{"type": "reasoning", "text": ""}, {"type": "text", "text": HELD[:20]}, {"type": "text", "text": HELD[20:]}]
 TWO = [{"message": {"content": HELD}}, {"message": {"content": "x"}}]
 DAY_OVER = answering(429, {"error": {"code": 429, "message": "free-models-per-day"}})

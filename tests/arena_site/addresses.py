@@ -34,7 +34,7 @@ OF_ROWS: dict[str, tuple[Any, ...]] = {
 }
 """Pages of rows, and the columns that are the arguments of their URLs."""
 PLAYED = OF_ROWS.keys() - {"family", "methodology"}
-"""Those whose rows only a season brings."""
+"""Pages whose rows only a season brings."""
 GIVEN = {
     "comparison": ("gpt-5.1", "grok-4"),
     "comparison-api": ("gpt-5.1", "grok-4"),
@@ -56,10 +56,10 @@ REFUSED = {
 """Statuses of what a stranger may not read."""
 
 
-def pages(*, of_each: int | None = 1, lacking: Collection[str] = ()) -> Iterator[str]:
+def pages(*, of_each: int | None = 1, missing: Collection[str] = ()) -> Iterator[str]:
     """The address of every page, with so many rows of each kind, or all; a chart is read as its page is.
 
-    `lacking` names the kinds of which the test's database has no row.
+    `missing` names the kinds of which the test's database has no row.
     """
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
@@ -67,7 +67,7 @@ def pages(*, of_each: int | None = 1, lacking: Collection[str] = ()) -> Iterator
         if name in OF_ROWS:
             rows, *columns = OF_ROWS[name]
             arguments = list(rows.order_by("pk").values_list(*columns)[:of_each])
-            assert bool(arguments) == (name not in lacking), name
+            assert bool(arguments) == (name not in missing), name
             yield from (page_url(name, *row) for row in arguments)
         elif name not in FILES and not name.endswith("-chart"):
             yield page_url(name, *GIVEN.get(name, ()))

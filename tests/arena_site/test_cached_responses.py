@@ -214,7 +214,7 @@ def record_run() -> Run:
 
 
 def test_unchanged_page_costs_one_query(page_cache: Any, client: Client) -> None:
-    for path in (*pages(lacking=PLAYED - {"cohort", "agent", "trades"}), "/markets/?q=rain"):
+    for path in (*pages(missing=PLAYED - {"cohort", "agent", "trades"}), "/markets/?q=rain"):
         first = client.get(path)
         assert first.status_code == REFUSED.get(path, 200), path
         if path in UNCACHED:

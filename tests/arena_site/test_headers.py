@@ -11,7 +11,7 @@ ELSEWHERE = ("/nowhere/", "/admin/login/", "/api/v1/nowhere/")
 
 
 def test_every_answer_carries_the_security_headers_and_a_policy_of_self_alone(client: Client) -> None:
-    for address in (*pages(lacking=PLAYED), *endpoints(), *OPERATIONS, *ELSEWHERE):
+    for address in (*pages(missing=PLAYED), *endpoints(), *OPERATIONS, *ELSEWHERE):
         answer = client.get(address)
         assert answer["X-Content-Type-Options"] == "nosniff"
         assert answer["X-Frame-Options"] == "DENY"

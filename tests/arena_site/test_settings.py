@@ -25,7 +25,7 @@ OWN = (
     "SECRET_KEY", "DATABASE_URL", "OPENROUTER_API_KEY",
     "GAMMA_BASE_URL", "CLOB_BASE_URL", "OPENROUTER_BASE_URL", "KALSHI_BASE_URL",
 )  # fmt: skip
-"""What the tests' own settings put into the environment."""
+"""Variables that the tests' own settings put into the environment."""
 
 
 def manage(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":

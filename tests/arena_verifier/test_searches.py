@@ -1,4 +1,4 @@
-"""What is read of an answer's searches: how many, their cost, what they showed, and why an answer counts nowhere."""
+"""The searches of an answer: their number, their cost, the pages that they showed, and why an answer counts nowhere."""
 
 import json
 from decimal import Decimal

@@ -21,7 +21,7 @@ COUNTS = {
     "run_forecasts": ("asked", "recorded"),
     "check_resolutions": ("resolved", "cancelled", "positions_settled"),
 }
-"""What commands count, once among all processes."""
+"""Counts of commands' summaries; all processes together count each row once."""
 
 
 class Season:

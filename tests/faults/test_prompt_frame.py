@@ -64,7 +64,7 @@ def test_hostile_questions_change_neither_headings_nor_rows(venue: Venue) -> Non
     stored = {str(market.pk): market.question for market in Market.objects.all()}
     assert {row["market_id"]: row["question"] for row in prompt.markets} == stored
     assert {row["market_id"]: row["question"] for row in prompt.positions} == stored
-    # What stands around the rows is the template's own, line by line.
+    # The lines around the rows are the template's own.
     frame = [line for line in lines if line and not line.startswith(("[", "{"))]
     template = Methodology.objects.current().user_prompt
     expected = template.format(portfolio="", positions="", awaiting="none", markets="").splitlines()

@@ -1,4 +1,4 @@
-"""What an upstream may do wrong: the error that each fault is to a client, and what each job makes of such an error."""
+"""Faults of an upstream: the error that a client makes of each, and the outcome of each job that meets it."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -15,9 +15,9 @@ from django.db.models import Count
 
 from agents.models import Decision, ModelCall
 from agents.services import model_calls
-from tests.answers import GPT, HOLD
+from tests.answers import GPT
 from tests.commands import DECISION, run
-from tests.faults.upstream import FAULTS, Act, Fault, answering, faulty, saying
+from tests.faults.upstream import FAULTS, HELD, LENGTH, Act, Fault, answering, completion, faulty, saying
 from tests.sandbox import Venue
 from tests.selection import one_per_rule
 from tests.shared_rows import shared_rows_at_venue
@@ -28,17 +28,6 @@ pytestmark = pytest.mark.slow
 ONE = {"family": "gpt-5.1"}
 HOUR = timedelta(hours=1)
 CENT = Decimal("0.01")
-
-
-def completion(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
-    """A completion that costs a cent, with changes at each of its depths."""
-    inner = {"role": "assistant", "content": content} | (message or {})
-    outer = {"index": 0, "finish_reason": "stop", "message": inner} | (choice or {})
-    return answering(200, {"id": "gen-1", "model": GPT, "choices": [outer], "usage": {"cost": 0.01}} | body)
-
-
-HELD = json.dumps(HOLD)
-LENGTH = {"finish_reason": "length"}
 GOOD, MALFORMED, CUT, DECLINED = completion(HELD), completion("{"), completion("{", choice=LENGTH), completion(None)
 BY_ANOTHER = completion(HELD, model="x-ai/grok-4")
 RATE_LIMITED = answering(429, {"error": {"code": 429, "message": "slow down"}}, "Retry-After: 0")
@@ -102,7 +91,7 @@ def test_outcomes_of_answers_decide_the_decision(
     assert (decision.status, decision.action) == (("failed", None) if end == FAILS else ("completed", "HOLD"))
     assert decision.fallback is (end == HOLDS)
     assert all(call.error for call in calls if call.result != "answered")
-    assert all(call.raw_response for call in calls), "whatever came is kept with its call"
+    assert all(call.raw_response for call in calls), "a call keeps its raw response"
     settings.OPENROUTER_BASE_URL = address
     later = run("run_decisions", DECISION + HOUR, **ONE)
     assert (later.code, later["asked"], later["completed"]) == (0, *[int(end == FAILS)] * 2)

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.answers import GPT, HOLD
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 TINY_TIMEOUT_S, TIMEOUT_S = 0.15, 5
 """How long an upstream may take: one that hangs is given up at once, any other must not fail for being slow."""
@@ -106,6 +108,18 @@ def answering(status: int, body: Any = None, *headers: str) -> Act:
     content = body if isinstance(body, bytes) else json.dumps(body or {"error": f"scripted {status}"}).encode()
     head = [f"HTTP/1.1 {status} Scripted", f"Content-Length: {len(content)}", "Connection: close", *headers]
     return saying("\r\n".join(head).encode() + b"\r\n\r\n" + content)
+
+
+def completion(content: Any, *, choice: Any = None, message: Any = None, **body: Any) -> Act:
+    """A gateway's completion that costs a cent, with changes at each of its depths."""
+    inner = {"role": "assistant", "content": content} | (message or {})
+    outer = {"index": 0, "finish_reason": "stop", "message": inner} | (choice or {})
+    return answering(200, {"id": "gen-1", "model": GPT, "choices": [outer], "usage": {"cost": 0.01}} | body)
+
+
+HELD = json.dumps(HOLD)
+LENGTH = {"finish_reason": "length"}
+"""The content of a sound answer, and the end of one that was cut."""
 
 
 def floods(connection: socket.socket, over: threading.Event) -> None:

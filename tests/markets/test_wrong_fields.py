@@ -96,7 +96,7 @@ GAMMA = {
 
 
 def on_record() -> dict[str, list[Any]]:
-    """What a wrong field must not change, by the market's id."""
+    """The values that a wrong field must not change, by the market's id."""
     record = {}
     names = ("question", "kind", "status", "accepts_orders", "oracle_status", "condition_id", "slug", "description")
     more = ("category", "event_id", "event_title", "event_exclusive", "volume", "liquidity", "closes_at")

@@ -14,7 +14,7 @@ from scoring.exports.tables import TABLES, TABLES_BY_NAME
 from scoring.exports.verification.small_tables import SmallTables
 
 MOST_ROWS = 500
-"""Of a table that is held in memory, fewer where its rows are large."""
+"""The most rows of a table that is held in memory; fewer where its rows are large."""
 
 
 class Archive(ArchiveTables):

@@ -80,7 +80,7 @@ season = shared_rows(create_season)
 
 def test_no_page_shows_none_without_data(client):
     """Beside prompts, and the option that is called "None of these"."""
-    for address in pages(lacking=PLAYED):
+    for address in pages(missing=PLAYED):
         answer = client.get(address)
         assert answer.status_code == REFUSED.get(address, 200), address
         page = LexborHTMLParser(answer.content if answer["Content-Type"].startswith("text/html") else b"")
@@ -365,7 +365,7 @@ def test_no_page_needs_more_queries_as_rows_grow(client, season):
     # A market that was named and not traded is looked up: all such at once.
     instruction = {"market_id": str(MarketFactory().pk), "side": "YES", "amount": "20"}
     InstructionFactory(call=first.calls.get(), payload=instruction)
-    read = [*pages(lacking={"external-agent"})]
+    read = [*pages(missing={"external-agent"})]
     before = queries_of(client, read)
     assert max(before.values()) <= 17, before
     for week in (1, 2):

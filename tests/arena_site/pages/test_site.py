@@ -47,5 +47,5 @@ def test_files_that_every_page_loads_exist(client):
 
 
 def test_pages_are_only_read(client):
-    addresses = {*pages(lacking=PLAYED), *OPERATIONS, "/sitemap-markets.xml"}
+    addresses = {*pages(missing=PLAYED), *OPERATIONS, "/sitemap-markets.xml"}
     assert {address for address in addresses if client.post(address).status_code != 405} == FORMS
